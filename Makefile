@@ -1,0 +1,49 @@
+# Every target does its own set-up, from Python 3.11, pip and git upwards, and says nothing the second time.
+
+PYTHON_HERE := .venv/bin/python
+JOBS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench prove lock clean
+
+help:
+	@echo 'make demo    watch a run from request to result, on this machine, without a model'
+	@echo 'make test    lint, types and all tests; installs what they need where it may'
+	@echo 'make lint    ruff and mypy only'
+	@echo 'make bench   the figures, side by side with the limits and the peers'
+	@echo 'make prove   the promises, in full (long)'
+	@echo 'make lock    renew constraints.txt'
+	@echo 'make clean   remove .venv and caches'
+
+demo:
+	@scripts/set-up run
+	@$(PYTHON_HERE) -m tenuto.testing.demo $(ARGS)
+
+test:
+	@scripts/set-up dev
+	@scripts/system-tools
+	@$(PYTHON_HERE) -m ruff check
+	@$(PYTHON_HERE) -m mypy
+	@$(PYTHON_HERE) -m pytest -n $(JOBS) $(ARGS) </dev/null
+
+lint:
+	@scripts/set-up dev
+	@$(PYTHON_HERE) -m ruff check
+	@$(PYTHON_HERE) -m mypy
+
+bench:
+	@scripts/set-up dev
+	@$(PYTHON_HERE) -m bench $(ARGS)
+
+prove:
+	@scripts/set-up dev
+	@scripts/system-tools
+	@$(PYTHON_HERE) -m prove $(ARGS)
+
+lock:
+	@scripts/set-up dev
+	@scripts/lock
+
+clean:
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	find tenuto tests -name __pycache__ -type d -prune -exec rm -rf {} +
