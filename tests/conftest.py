@@ -1,0 +1,93 @@
+"""What every test may rely on, whatever machine it runs on.
+
+A test says what it needs from the system with `@pytest.mark.needs("strace")` or, half-way
+through, with the `needs` fixture. Where that is missing it skips and names it; programs
+come from tests/system-tools.txt, which `make test` installs where it may.
+
+The person running the tests is kept out of them: their home, their git identity, their
+time zone and their agent sessions are never seen, and nothing is written to any of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+FOREIGN = ("CLAUDE", "CODEX", "COPILOT", "GEMINI", "GIT_", "TENUTO_", "XDG_")
+
+# The same examples every time: what a fresh clone tests is what was tested here. New examples
+# are looked for by `make prove`. No example is judged by the clock.
+settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("prove", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@cache
+def system_tools() -> dict[str, str]:
+    lines = (ROOT / "tests" / "system-tools.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {program: package for program, package, *_ in rows}
+
+
+@cache
+def missing(name: str) -> str:
+    """Why this machine cannot offer `name`; empty when it can."""
+    if name == "root":
+        return "" if os.geteuid() == 0 else "needs root"
+    if name not in system_tools():
+        raise LookupError(f"needs({name!r}): add it to tests/system-tools.txt, so that 'make test' can install it")
+    if not shutil.which(name):
+        return f"needs {name}, which is not installed (Debian package: {system_tools()[name]})"
+    if name == "strace":
+        trial = subprocess.run(["strace", "-o", os.devnull, "true"], check=False, capture_output=True)
+        return "needs strace, and this machine does not let it trace" if trial.returncode else ""
+    return ""
+
+
+def require(*names: str) -> None:
+    if reasons := [reason for name in names if (reason := missing(name))]:
+        pytest.skip("; ".join(reasons))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        require(*marker.args)
+
+
+@pytest.fixture
+def needs() -> Callable[..., None]:
+    return require
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _only_the_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(FOREIGN)]:
+            patch.delenv(name)
+        for who in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{who}_NAME", "Ada Tester")
+            patch.setenv(f"GIT_{who}_EMAIL", "ada@example.org")
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        patch.setenv("GIT_TERMINAL_PROMPT", "0")
+        patch.setenv("HOME", str(home))
+        patch.setenv("LC_ALL", "C.UTF-8")
+        patch.setenv("NO_COLOR", "1")
+        # A zone that nobody has: a local time shown as UTC stands out.
+        patch.setenv("TZ", "NOWHERE-13:45")
+        # Scripts that say `env python3` get this one; a version manager's shim would look in HOME.
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        time.tzset()
+        yield
+    time.tzset()
