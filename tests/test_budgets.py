@@ -32,7 +32,13 @@ HEAVY = (
 HOT = ("__init__.py", "encoding.py", "errors.py", "core", "dialects", "files", "stores", "workspace")
 HOT_ENTRIES = ("entrypoints/hook.py", "entrypoints/launch.py")
 # Hot folders' modules that no hook imports: types only, or the many-machine store.
-COLD = {"core/commands.py", "core/events.py", "core/records.py", "stores/postgres.py"}
+COLD = {
+    "core/commands.py",
+    "core/events.py",
+    "core/pipeline_records.py",
+    "core/records.py",
+    "stores/postgres.py",
+}
 
 WATCH = """
 import sys
