@@ -32,10 +32,12 @@ lint:
 	@$(PYTHON_HERE) -m mypy
 
 bench:
+	@test -f bench/__main__.py || { echo 'nothing to measure yet: bench/__main__.py does not exist' >&2; exit 1; }
 	@scripts/set-up dev
 	@$(PYTHON_HERE) -m bench $(ARGS)
 
 prove:
+	@test -f prove/__main__.py || { echo 'nothing to prove yet: prove/__main__.py does not exist' >&2; exit 1; }
 	@scripts/set-up dev
 	@scripts/system-tools
 	@$(PYTHON_HERE) -m prove $(ARGS)
