@@ -1,0 +1,341 @@
+"""What can be asked of a run: one TypedDict per command, told apart by `do`.
+
+Imported under TYPE_CHECKING only (see records.py). `at` (the caller's clock) and `by` are
+stamped on by whoever sends the command; core/ reads no clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from tenuto.core.records import Evidence, Json, PipelineRef, ScheduledStep, Shown
+
+
+class Asked(TypedDict):
+    at: NotRequired[str]
+    by: NotRequired[str]
+    key: NotRequired[str]  # the same key again is the same request again: answered, not repeated
+
+
+class StartRun(Asked):
+    do: Literal["StartRun"]
+    run: str
+    name: str
+    pipeline: PipelineRef
+    request: NotRequired[str]
+    summary: NotRequired[str]
+    mode: NotRequired[str]
+    driver: NotRequired[Literal["engine", "guided", "manual"]]
+    dialects: NotRequired[dict[str, Json]]
+    order: NotRequired[Literal["any", "open", "strict"]]
+    schedule: NotRequired[list[ScheduledStep]]
+    evidence: NotRequired[dict[str, Evidence]]
+    settings: NotRequired[Json]
+
+
+class Adopt(Asked):
+    do: Literal["Adopt"]
+    dialect: str
+    path: str
+    sha256: str
+    state: Json
+
+
+class StartStep(Asked):
+    do: Literal["StartStep"]
+    step: str
+    item: NotRequired[str | None]
+    iteration: NotRequired[int]
+
+
+class EndStep(Asked):
+    do: Literal["EndStep"]
+    step: str
+    item: NotRequired[str | None]
+    status: Literal["success", "failed"]
+    verdict: NotRequired[str | None]
+    summary: NotRequired[str]
+
+
+class Advance(Asked):
+    """Leave the current step of a run that has an order, for the next one (the only way forward)."""
+
+    do: Literal["Advance"]
+    to: NotRequired[str | None]  # where the caller thinks this leads; another step is refused
+    facts: NotRequired[dict[str, Json]]  # per required file: exists, empty, parses, recorded
+    skip: NotRequired[list[str]]  # steps that this run leaves out
+
+
+class CheckEvidence(Asked):
+    """Is there what the next stage needs? A failed check blocks the run."""
+
+    do: Literal["CheckEvidence"]
+    gate: str
+    facts: dict[str, Json]
+
+
+class DispatchAttempt(Asked):
+    do: Literal["DispatchAttempt"]
+    attempt: str
+    step: NotRequired[str]
+    role: str
+    task: NotRequired[str]
+    agent: NotRequired[str]
+    item: NotRequired[str | None]
+    iteration: NotRequired[int]
+    number: NotRequired[int]
+    summary: NotRequired[str]
+    reserved: NotRequired[Json]
+    extra: NotRequired[Json]
+
+
+class StartAttempt(Asked):
+    do: Literal["StartAttempt"]
+    attempt: str
+    extra: NotRequired[Json]
+
+
+class FinishAttempt(Asked):
+    do: Literal["FinishAttempt"]
+    attempt: str
+    status: Literal["completed", "failed", "blocked"]
+    verdict: NotRequired[str | None]
+    summary: NotRequired[str]
+    receipt: NotRequired[Json]
+    usage: NotRequired[Json]
+    extra: NotRequired[Json]
+
+
+class LoseAttempt(Asked):
+    do: Literal["LoseAttempt"]
+    attempt: str
+    reason: str
+
+
+class PlanItems(Asked):
+    do: Literal["PlanItems"]
+    items: dict[str, Json]
+    waves: NotRequired[list[list[str]]]
+
+
+class ChangeItem(Asked):
+    do: Literal["ChangeItem"]
+    item: str
+    status: Literal["pending", "running", "completed", "failed", "skipped"]
+    files: NotRequired[list[str]]
+
+
+class OpenGate(Asked):
+    do: Literal["OpenGate"]
+    name: str
+    prompt: str
+    options: NotRequired[list[str]]
+    shown: NotRequired[list[Shown]]
+    completes: NotRequired[bool]
+
+
+class DecideGate(Asked):
+    do: Literal["DecideGate"]
+    decision: str  # approve, reject, revise
+    who: str
+    feedback: NotRequired[str]
+    shown: NotRequired[list[Shown]]  # what the artifacts are now; another hash voids the decision
+    proof: NotRequired[Json]
+
+
+class Checkpoint(Asked):
+    """A person's word on the current step of a run that has an order: approval leads to the next step."""
+
+    do: Literal["Checkpoint"]
+    step: str
+    approved: bool
+    who: str
+    feedback: NotRequired[str]
+
+
+class Pause(Asked):
+    do: Literal["Pause"]
+    reason: str
+    kind: NotRequired[str]
+    step: NotRequired[str | None]
+    last_feedback: NotRequired[str]
+    recommendations: NotRequired[list[str]]
+
+
+class Resume(Asked):
+    do: Literal["Resume"]
+    decision: NotRequired[str]  # retry, reject
+
+
+class Park(Asked):
+    do: Literal["Park"]
+    until: str
+    reason: str
+
+
+class Fail(Asked):
+    do: Literal["Fail"]
+    error: str
+    step: NotRequired[str | None]
+    context: NotRequired[Any]
+
+
+class Finish(Asked):
+    do: Literal["Finish"]
+    outcome: NotRequired[Literal["completed", "poc-complete", "graduated"]]
+
+
+class Cancel(Asked):
+    do: Literal["Cancel"]
+    reason: NotRequired[str]
+
+
+class Stop(Asked):
+    do: Literal["Stop"]
+    reason: NotRequired[str]
+
+
+class Unblock(Asked):
+    do: Literal["Unblock"]
+
+
+class RecordReview(Asked):
+    """A review's answer on a step; the policy decides: on, fix, restart the stage, or blocked."""
+
+    do: Literal["RecordReview"]
+    step: str
+    review: Json
+
+
+class RecordCoverage(Asked):
+    do: Literal["RecordCoverage"]
+    step: str
+    percent: float
+
+
+class RestartStage(Asked):
+    do: Literal["RestartStage"]
+    stage: str
+    reason: str
+
+
+class StoreArtifact(Asked):
+    do: Literal["StoreArtifact"]
+    name: str
+    path: str
+    sha256: str
+    size: int
+    step: NotRequired[str | None]
+    attempt: NotRequired[str | None]
+
+
+class WriteMemory(Asked):
+    do: Literal["WriteMemory"]
+    kind: Literal["index", "decisions", "lessons", "updates"]
+    entries: list[Json]
+
+
+class PruneMemory(Asked):
+    do: Literal["PruneMemory"]
+    keep: list[str]
+
+
+class InvalidateMemory(Asked):
+    do: Literal["InvalidateMemory"]
+    steps: list[str]
+    reason: str
+
+
+class CleanMemory(Asked):
+    do: Literal["CleanMemory"]
+
+
+class SetFlags(Asked):
+    do: Literal["SetFlags"]
+    flags: Json
+
+
+class RecordCommit(Asked):
+    do: Literal["RecordCommit"]
+    step: str
+    hash: str
+    message: str
+    extra: NotRequired[Json]
+
+
+class SaveContext(Asked):
+    do: Literal["SaveContext"]
+    context: Json
+    reason: NotRequired[str]
+
+
+class RestoreContext(Asked):
+    do: Literal["RestoreContext"]
+    session: NotRequired[str]
+
+
+class RecordAnswers(Asked):
+    do: Literal["RecordAnswers"]
+    answers: Json
+
+
+class ChangeSettings(Asked):
+    do: Literal["ChangeSettings"]
+    changes: Json
+
+
+class ChangeBudget(Asked):
+    do: Literal["ChangeBudget"]
+    limits: Json
+
+
+class ChangeDriver(Asked):
+    do: Literal["ChangeDriver"]
+    driver: Literal["engine", "guided", "manual"]
+    pipeline: NotRequired[PipelineRef]
+
+
+class ShowIn(Asked):
+    do: Literal["ShowIn"]
+    dialect: str
+    place: Json
+
+
+class BindSession(Asked):
+    do: Literal["BindSession"]
+    session: str
+
+
+class AbsorbEdit(Asked):
+    do: Literal["AbsorbEdit"]
+    dialect: str
+    path: str
+    sha256: str
+    extra: NotRequired[Json]
+
+
+class Note(Asked):
+    do: Literal["Note"]
+    text: str
+    extra: NotRequired[Json]
+
+
+class MakeCurrent(Asked):
+    do: Literal["MakeCurrent"]
+    run: str | None
+
+
+class OwnFile(Asked):
+    do: Literal["OwnFile"]
+    path: str
+    run: str | None
+
+
+Command = (
+    StartRun | Adopt | StartStep | EndStep | Advance | CheckEvidence | DispatchAttempt | StartAttempt | FinishAttempt
+    | LoseAttempt | PlanItems | ChangeItem | OpenGate | DecideGate | Checkpoint | Pause | Resume | Park | Fail | Finish
+    | Cancel | Stop | Unblock | RecordReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
+    | InvalidateMemory | CleanMemory | SetFlags | RecordCommit | SaveContext | RestoreContext | RecordAnswers
+    | ChangeSettings | ChangeBudget | ChangeDriver | ShowIn | BindSession | AbsorbEdit | Note
+)  # fmt: skip
+RepoCommand = MakeCurrent | OwnFile

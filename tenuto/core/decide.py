@@ -1,0 +1,88 @@
+"""Decide what may happen to a run.
+
+    decide(pipeline, repo, run, command) -> events     may this happen, and what does it change?
+
+Rule 1: every rule about order, retries, gates, caps and budgets lives in core/.
+If a driver or a dialect has to know one, the rule is in the wrong place.
+
+Rule 2: nothing here reads a clock, a file, the environment or a random number.
+Times, ids and facts about files arrive inside commands, so a run replayed from its
+journal makes the same decisions on every machine, for ever.
+
+Rule 3: a command is accepted whole or refused whole. A refusal is an exception of
+tenuto.errors with a stable code; dialects translate the code into their seed's words.
+
+The deciders stand in core/decisions/, one module per family; a family is imported when
+one of its commands is asked for, so that a hook loads only what it uses.
+"""
+
+from __future__ import annotations
+
+from tenuto.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.commands import Command, RepoCommand
+    from tenuto.core.events import Event, RepoEvent
+    from tenuto.core.records import Repo, Run
+
+_FAMILIES = {
+    "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "Unblock"),
+    "steps": ("StartStep", "EndStep", "Advance", "CheckEvidence", "RestartStage"),
+    "gates": ("OpenGate", "DecideGate", "Checkpoint"),
+    "attempts": ("DispatchAttempt", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
+    "reviews": ("RecordReview", "RecordCoverage"),
+    "records": (
+        "StoreArtifact", "WriteMemory", "PruneMemory", "InvalidateMemory", "CleanMemory", "SetFlags", "RecordCommit",
+        "SaveContext", "RestoreContext", "RecordAnswers", "ChangeSettings", "ChangeBudget", "ChangeDriver", "ShowIn",
+        "BindSession", "AbsorbEdit", "Note",
+    ),
+}  # fmt: skip
+_FAMILY_OF = {command: family for family, commands in _FAMILIES.items() for command in commands}
+
+
+class Case:
+    """One command and everything that may be looked at to decide it."""
+
+    __slots__ = ("command", "pipeline", "repo", "run")
+
+    def __init__(self, pipeline: Any, repo: Repo, run: Run, command: Any) -> None:
+        self.pipeline = pipeline
+        self.repo = repo
+        self.run = run
+        self.command = command
+
+    def event(self, type_: str, **fields: Any) -> Any:
+        return {"type": type_, "v": 1, "at": self.command["at"], "by": self.command["by"], **fields}
+
+
+def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list[Event]:
+    name: str = command["do"]
+    family = _FAMILY_OF.get(name)
+    if family is None:
+        raise BadInput("unknown-command", f"there is no command {name!r}")
+    module = __import__(f"tenuto.core.decisions.{family}", fromlist=[name])
+    decider = module.DECIDERS[name]
+    case = Case(pipeline, repo, run, command)  # type: ignore[arg-type]
+    if run is None and name not in ("StartRun", "Adopt"):
+        raise BadInput("no-run", f"{name} needs a run that has started")
+    events: list[Event] = decider(case, command)
+    if events and "key" in command:
+        events[0]["key"] = command["key"]
+    return events
+
+
+def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
+    """The repository's own stream. Saying again what already holds changes nothing."""
+    at, by = command["at"], command["by"]
+    match command["do"]:
+        case "MakeCurrent":
+            if repo["current"] == command["run"]:
+                return []
+            return [{"type": "CurrentRunChanged", "v": 1, "at": at, "by": by, "run": command["run"]}]
+        case "OwnFile":
+            if repo["owners"].get(command["path"]) == command["run"]:
+                return []
+            return [{"type": "FileOwned", "v": 1, "at": at, "by": by, "path": command["path"], "run": command["run"]}]

@@ -1,0 +1,127 @@
+"""What is written down beside the steps: artifacts, memory, flags, commits, context, settings.
+
+Most of it is always allowed. Saying again what already holds changes nothing, so that an
+agent and a hook may both report the same thing.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.decisions.attempts import in_flight
+from tenuto.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.decide import Case
+
+
+def store_artifact(case: Case, c: Any) -> list[Any]:
+    known = case.run["artifacts"].get(c["name"])
+    if known and known["sha256"] == c["sha256"] and known["path"] == c["path"]:
+        return []
+    return [
+        case.event(
+            "ArtifactStored", name=c["name"], path=c["path"], sha256=c["sha256"], size=c["size"],
+            step=c.get("step", case.run["position"]), attempt=c.get("attempt"),
+        )
+    ]  # fmt: skip
+
+
+def write_memory(case: Case, c: Any) -> list[Any]:
+    attempt = case.run["attempts"].get(c["by"])
+    if attempt is not None and len(in_flight(case.run)) > 1:
+        raise Refused(
+            "memory-parallel",
+            f"{c['by']} runs beside others and must not change memory",
+            "only a step that runs alone writes memory",
+        )
+    return [case.event("MemoryWritten", kind=c["kind"], entries=c["entries"])] if c["entries"] else []
+
+
+def prune_memory(case: Case, c: Any) -> list[Any]:
+    return [case.event("MemoryPruned", keep=c["keep"])]
+
+
+def invalidate_memory(case: Case, c: Any) -> list[Any]:
+    return [case.event("MemoryInvalidated", steps=c["steps"], reason=c["reason"])]
+
+
+def clean_memory(case: Case, c: Any) -> list[Any]:
+    return [case.event("MemoryCleaned")]
+
+
+def set_flags(case: Case, c: Any) -> list[Any]:
+    fresh = {name: value for name, value in c["flags"].items() if case.run["flags"].get(name, _ABSENT) != value}
+    return [case.event("FlagSet", flags=fresh)] if fresh else []
+
+
+def record_commit(case: Case, c: Any) -> list[Any]:
+    if any(commit["hash"] == c["hash"] and commit["step"] == c["step"] for commit in case.run["commits"]):
+        return []
+    return [
+        case.event("CommitRecorded", step=c["step"], hash=c["hash"], message=c["message"], extra=c.get("extra", {}))
+    ]
+
+
+def save_context(case: Case, c: Any) -> list[Any]:
+    return [case.event("ContextSaved", context=c["context"], reason=c.get("reason", ""))]
+
+
+def restore_context(case: Case, c: Any) -> list[Any]:
+    resume = case.run["resume"]
+    if resume is None or resume.get("restored_at"):
+        return []
+    return [case.event("ContextRestored", session=c.get("session", ""))]
+
+
+def record_answers(case: Case, c: Any) -> list[Any]:
+    fresh = {name: value for name, value in c["answers"].items() if case.run["answers"].get(name, _ABSENT) != value}
+    return [case.event("AnswersRecorded", answers=fresh)] if fresh else []
+
+
+def change_settings(case: Case, c: Any) -> list[Any]:
+    return [case.event("SettingsChanged", changes=c["changes"])] if c["changes"] else []
+
+
+def change_budget(case: Case, c: Any) -> list[Any]:
+    return [case.event("BudgetChanged", limits=c["limits"])]
+
+
+def change_driver(case: Case, c: Any) -> list[Any]:
+    pipeline = c.get("pipeline", case.run["pipeline"])
+    if case.run["driver"] == c["driver"] and case.run["pipeline"] == pipeline:
+        return []
+    return [case.event("DriverChanged", driver=c["driver"], pipeline=pipeline)]
+
+
+def show_in(case: Case, c: Any) -> list[Any]:
+    if case.run["dialects"].get(c["dialect"]) == c["place"]:
+        return []
+    return [case.event("ShownIn", dialect=c["dialect"], place=c["place"])]
+
+
+def bind_session(case: Case, c: Any) -> list[Any]:
+    return [] if c["session"] in case.run["sessions"] else [case.event("SessionBound", session=c["session"])]
+
+
+def absorb_edit(case: Case, c: Any) -> list[Any]:
+    return [
+        case.event(
+            "ForeignEditAbsorbed", dialect=c["dialect"], path=c["path"], sha256=c["sha256"], extra=c.get("extra", {})
+        )
+    ]
+
+
+def note(case: Case, c: Any) -> list[Any]:
+    return [case.event("Noted", text=c["text"], extra=c.get("extra", {}))]
+
+
+_ABSENT = object()
+DECIDERS = {
+    "StoreArtifact": store_artifact, "WriteMemory": write_memory, "PruneMemory": prune_memory,
+    "InvalidateMemory": invalidate_memory, "CleanMemory": clean_memory, "SetFlags": set_flags,
+    "RecordCommit": record_commit, "SaveContext": save_context, "RestoreContext": restore_context,
+    "RecordAnswers": record_answers, "ChangeSettings": change_settings, "ChangeBudget": change_budget,
+    "ChangeDriver": change_driver, "ShowIn": show_in, "BindSession": bind_session, "AbsorbEdit": absorb_edit, "Note": note,
+}  # fmt: skip

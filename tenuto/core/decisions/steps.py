@@ -1,0 +1,209 @@
+"""Steps begin and end, in the order the run has.
+
+    any      no schedule: any step name, several at once (a person or another program drives)
+    open     a schedule that may be entered anywhere, but never past an approval nobody gave
+    strict   a schedule with one way forward: Advance, from each step to the next
+
+Between two stages of a strict schedule stands evidence: files that must exist, hold something,
+parse, and have been recorded. What is missing blocks the run; a later check that passes unblocks it.
+A file nobody told us about counts as missing: evidence never fails open.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.fold import running_visits
+from tenuto.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.decide import Case
+    from tenuto.core.records import Run
+
+COMPLETE = "COMPLETE"  # the stage behind the last one
+_MAY_START = ("created", "running", "restarting", "poc-complete")
+
+
+def start_step(case: Case, c: Any) -> list[Any]:
+    run, step, item = case.run, c["step"], c.get("item")
+    _refuse_resting(run, step)
+    if run["order"] == "strict" and run["driver"] == "manual":
+        raise Refused(
+            "strict-order",
+            f"run {run['id']} has a fixed order; {step!r} is reached by advancing",
+            "advance instead",
+            step=step,
+        )
+    if any(visit["step"] == step and visit["item"] == item for visit in running_visits(run)):
+        raise Refused("step-running", f"{step!r} is running already in run {run['id']}", "end it first", step=step)
+    if run["order"] == "open":
+        _refuse_unapproved_before(run, step)
+    state = run["steps"].get(step)
+    return [
+        case.event(
+            "StepStarted",
+            step=step,
+            item=item,
+            iteration=c.get("iteration") or (state["iteration"] if state else 0) + 1,
+        )
+    ]
+
+
+def end_step(case: Case, c: Any) -> list[Any]:
+    run, step, item = case.run, c["step"], c.get("item")
+    if not any(visit["step"] == step and visit["item"] == item for visit in running_visits(run)):
+        raise Refused(
+            "step-not-running", f"{step!r} is not running in run {run['id']}", f"tenuto status {run['id']}", step=step
+        )
+    return [
+        case.event(
+            "StepEnded", step=step, item=item, status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", "")
+        )
+    ]  # fmt: skip
+
+
+def advance(case: Case, c: Any) -> list[Any]:
+    return go_on(case, c.get("to"), c.get("facts", {}), approval=False)
+
+
+def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
+    """From the current step to the next. `approval`: a person approves leaving it with this very command."""
+    run = case.run
+    here, ahead = _here(run), next_step(run)
+    if to is not None and here is not None and to == here["step"]:
+        return []  # already there: an approval led here before
+    if to is not None and to != (ahead["step"] if ahead else COMPLETE):
+        expected = ahead["step"] if ahead else COMPLETE
+        raise Refused(
+            "step-skipped",
+            f"run {run['id']} goes on to {expected!r}, not to {to!r}",
+            f"advance to {expected}",
+            step=to,
+            next=expected,
+        )
+    if run["status"] not in (*_MAY_START, "blocked"):
+        _refuse_resting(run, to or "the next step")
+    events: list[Any] = []
+    if here is not None:
+        if not approval:
+            _refuse_unapproved(run, here)
+        blocked = _evidence_events(case, here, ahead, facts)
+        if any(event["type"] == "Blocked" for event in blocked):
+            return blocked
+        events += blocked
+        if any(visit["step"] == here["step"] for visit in running_visits(run)):
+            events.append(
+                case.event("StepEnded", step=here["step"], item=None, status="success", verdict=None, summary="")
+            )
+    if ahead is None:
+        return [*events, case.event("Finished", outcome="completed")]
+    state = run["steps"].get(ahead["step"])
+    iteration = (state["iteration"] if state else 0) + 1
+    return [*events, case.event("StepStarted", step=ahead["step"], item=None, iteration=iteration)]
+
+
+def check_evidence(case: Case, c: Any) -> list[Any]:
+    run, gate = case.run, c["gate"]
+    if gate not in run["evidence"]:
+        known = ", ".join(run["evidence"]) or "none"
+        raise Refused(
+            "unknown-gate", f"run {run['id']} has no gate {gate!r}; it has: {known}", "use one of those", gate=gate
+        )
+    here = _here(run)
+    stage = here.get("stage") if here else None
+    if gate.partition("->")[0] != stage:
+        raise Refused(
+            "wrong-stage", f"gate {gate!r} does not lead out of stage {stage}, where run {run['id']} is", gate=gate
+        )
+    return _check(case, gate, stage, c["facts"])
+
+
+def restart_stage(case: Case, c: Any) -> list[Any]:
+    run, stage = case.run, c["stage"]
+    first = next((entry["step"] for entry in run["schedule"] if entry.get("stage") == stage), None)
+    if first is None:
+        raise Refused("unknown-stage", f"run {run['id']} has no stage {stage!r}", stage=stage)
+    if run["status"] in ("completed", "failed", "cancelled", "graduated"):
+        raise Refused(
+            "run-ended", f"cannot restart {stage} of run {run['id']}: it is {run['status']}", status=run["status"]
+        )
+    return [
+        case.event("StageRestarted", stage=stage, reason=c["reason"], to=first),
+        case.event("StepStarted", step=first, item=None, iteration=1),
+    ]
+
+
+def next_step(run: Run) -> Any:
+    """The entry behind the current one (the first, before anything began); None behind the last."""
+    schedule = run["schedule"]
+    if run["position"] is None:
+        return schedule[0] if schedule else None
+    for index, entry in enumerate(schedule):
+        if entry["step"] == run["position"]:
+            return schedule[index + 1] if index + 1 < len(schedule) else None
+    return None
+
+
+def approved(run: Run, step: str) -> bool:
+    """Did a person approve leaving this step, since it was last entered? The latest word counts."""
+    entered = max((visit["started_at"] for visit in run["visits"] if visit["step"] == step), default="")
+    words = [d["approved"] for d in run["decisions"] if d["step"] == step and d["at"] >= entered]
+    return bool(words) and words[-1]
+
+
+def _here(run: Run) -> Any:
+    return next((entry for entry in run["schedule"] if entry["step"] == run["position"]), None)
+
+
+def _evidence_events(case: Case, here: Any, ahead: Any, facts: Any) -> list[Any]:
+    stage, following = here.get("stage"), ahead.get("stage") if ahead else COMPLETE
+    if stage is None or stage == following:
+        return []
+    gate = f"{stage}->{following}"
+    if gate not in case.run["evidence"]:
+        if not case.run["evidence"]:
+            return []
+        raise Refused("unknown-gate", f"run {case.run['id']} has no gate {gate!r} to leave {stage} by", gate=gate)
+    return _check(case, gate, stage, facts)
+
+
+def _check(case: Case, gate: str, stage: str | None, facts: Any) -> list[Any]:
+    required = case.run["evidence"][gate]["required"]
+    missing = [name for name in required if not _present(facts.get(name))]
+    if missing:
+        return [case.event("Blocked", reason=gate, stage=stage, missing=missing)]
+    return [case.event("Unblocked", stage=stage)] if case.run["status"] == "blocked" else []
+
+
+def _present(fact: Any) -> bool:
+    return isinstance(fact, dict) and all(fact.get(part) is True for part in ("exists", "filled", "parses", "recorded"))
+
+
+def _refuse_resting(run: Run, step: str) -> None:
+    status = run["status"]
+    if status in _MAY_START:
+        return
+    hints = {"paused": "resume it first", "waiting_gate": "decide the gate first"}
+    message = f"cannot start {step!r} in run {run['id']}: it is {status}"
+    raise Refused("not-running", message, hints.get(status, f"tenuto status {run['id']}"), status=status, step=step)
+
+
+def _refuse_unapproved(run: Run, entry: Any) -> None:
+    if entry.get("approval") and not approved(run, entry["step"]):
+        message = f"run {run['id']} cannot leave {entry['step']!r}: nobody has approved it"
+        raise Refused("not-approved", message, "record a person's approval first", step=entry["step"])
+
+
+def _refuse_unapproved_before(run: Run, step: str) -> None:
+    for entry in run["schedule"]:
+        if entry["step"] == step:
+            return
+        if entry.get("approval") and not approved(run, entry["step"]):
+            message = f"cannot start {step!r} in run {run['id']}: {entry['step']!r} is not approved"
+            raise Refused("not-approved", message, "a person approves it first", step=entry["step"])
+
+
+DECIDERS = {
+    "StartStep": start_step, "EndStep": end_step, "Advance": advance, "CheckEvidence": check_evidence, "RestartStage": restart_stage,
+}  # fmt: skip

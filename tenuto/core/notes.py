@@ -1,0 +1,106 @@
+"""The quiet half of fold: artifacts, memory, flags, commits, settings. Nothing here moves a run.
+
+fold.py's rules hold here too: never refuse, add nothing, change the run in place.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.records import Json, Run
+
+
+def merge(into: Json, changes: Json) -> None:
+    """Objects deeply, everything else by replacement (arrays too)."""
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def artifact_stored(run: Run, e: Any) -> None:
+    run["artifacts"][e["name"]] = {
+        "path": e["path"], "sha256": e["sha256"], "size": e["size"],
+        "step": e["step"], "attempt": e["attempt"], "at": e["at"], "by": e["by"],
+    }  # fmt: skip
+
+
+def memory_written(run: Run, e: Any) -> None:
+    memory: Any = run["memory"]
+    if e["kind"] == "index":
+        changed = {entry["artifact"] for entry in e["entries"]}
+        memory["index"] = [entry for entry in memory["index"] if entry["artifact"] not in changed]
+    memory[e["kind"]].extend(e["entries"])
+
+
+def memory_pruned(run: Run, e: Any) -> None:
+    memory: Any = run["memory"]
+    for kind in ("decisions", "updates"):
+        memory[kind] = [entry for entry in memory[kind] if entry["step"] in e["keep"]]
+
+
+def memory_invalidated(run: Run, e: Any) -> None:
+    for entry in run["memory"]["decisions"] + run["memory"]["updates"]:
+        if entry["step"] in e["steps"]:
+            entry["invalidated"] = e["reason"]
+
+
+def memory_cleaned(run: Run, e: Any) -> None:
+    memory: Any = run["memory"]
+    for kind in ("decisions", "updates"):
+        memory[kind] = [entry for entry in memory[kind] if entry["invalidated"] is None]
+
+
+def flag_set(run: Run, e: Any) -> None:
+    run["flags"].update(e["flags"])
+
+
+def commit_recorded(run: Run, e: Any) -> None:
+    run["commits"].append({
+        "step": e["step"], "hash": e["hash"], "message": e["message"], "at": e["at"], "extra": e["extra"],
+    })  # fmt: skip
+
+
+def context_saved(run: Run, e: Any) -> None:
+    run["resume"] = {**e["context"], "saved_at": e["at"], "reason": e["reason"]}
+
+
+def context_restored(run: Run, e: Any) -> None:
+    if run["resume"] is not None:
+        run["resume"]["restored_at"] = e["at"]
+
+
+def answers_recorded(run: Run, e: Any) -> None:
+    run["answers"].update(e["answers"])
+
+
+def settings_changed(run: Run, e: Any) -> None:
+    merge(run["settings"], e["changes"])
+
+
+def budget_changed(run: Run, e: Any) -> None:
+    run["budget"]["limits"].update(e["limits"])
+
+
+def driver_changed(run: Run, e: Any) -> None:
+    run["driver"], run["pipeline"] = e["driver"], e["pipeline"]
+
+
+def shown_in(run: Run, e: Any) -> None:
+    run["dialects"][e["dialect"]] = e["place"]
+
+
+def session_bound(run: Run, e: Any) -> None:
+    if e["session"] not in run["sessions"]:
+        run["sessions"].append(e["session"])
+
+
+def foreign_edit_absorbed(run: Run, e: Any) -> None:
+    merge(run["extra"].setdefault(e["dialect"], {}), e["extra"])
+
+
+def noted(run: Run, e: Any) -> None:
+    pass

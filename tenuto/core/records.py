@@ -1,0 +1,249 @@
+"""What a run is: the records that `fold` yields (events.py: what can happen; commands.py: what can be asked).
+
+Imported under TYPE_CHECKING only: `typing` costs a hook more than the interpreter's own
+start. At run time every record is a plain dict, so unknown keys survive a round trip.
+
+    Run    all events of one run, folded
+    Repo   all events of the repository's own small stream, folded
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Status = Literal[
+    "created", "running", "paused", "waiting_gate", "parked", "stopped", "blocked", "restarting",
+    "completed", "failed", "cancelled", "poc-complete", "graduated",
+]  # fmt: skip
+StepStatus = Literal["pending", "running", "completed", "failed", "skipped"]
+Verdict = Literal["DONE", "NEEDS_REVISION", "ERROR"]
+Json = dict[str, Any]
+
+
+# ---- the run ---------------------------------------------------------------------------------------
+
+
+class ScheduledStep(TypedDict):
+    """One step of a run that has an order. Without a schedule any step name is accepted."""
+
+    step: str
+    stage: NotRequired[str]
+    name: NotRequired[str]
+    type: NotRequired[str]
+    approval: NotRequired[bool]  # leaving this step needs a person's decision
+
+
+class Evidence(TypedDict):
+    """What must exist before the next stage may begin."""
+
+    required: list[str]
+    step: str
+
+
+class StepState(TypedDict):
+    status: StepStatus
+    iteration: int
+    verdict: str | None
+
+
+class Visit(TypedDict):
+    """One stay in a step: never merged with another, so retries and loops stay visible."""
+
+    step: str
+    item: str | None
+    iteration: int
+    status: Literal["running", "success", "failed", "skipped"]
+    started_at: str
+    ended_at: str | None
+    duration_ms: int | None
+    retries: int
+
+
+class Attempt(TypedDict):
+    step: str
+    role: str
+    agent: str
+    task: str
+    item: str | None
+    iteration: int
+    number: int
+    status: Literal["dispatched", "running", "completed", "failed", "blocked", "lost"]
+    verdict: str | None
+    summary: str
+    started_at: str
+    ended_at: str | None
+    usage: Json
+    reserved: Json
+    receipt: Json
+    extra: Json
+
+
+class Item(TypedDict):
+    title: str
+    files: list[str]
+    depends_on: list[str]
+    agent: str
+    status: Literal["pending", "running", "completed", "failed", "skipped"]
+    extra: Json
+
+
+class Shown(TypedDict):
+    path: str
+    sha256: str | None
+
+
+class Gate(TypedDict):
+    id: str
+    name: str
+    prompt: str
+    options: list[str]
+    shown: list[Shown]
+    opened_at: str
+    completes: bool  # an approval ends the run
+    resting: Status  # the status that an approval goes back to
+
+
+class Decision(TypedDict):
+    gate: str
+    name: str
+    step: str | None
+    decision: str
+    approved: bool
+    feedback: str
+    who: str
+    at: str
+    proof: Json
+
+
+class Pause(TypedDict):
+    kind: str
+    reason: str
+    step: str | None
+    attempts: int
+    last_feedback: str
+    recommendations: list[str]
+    resting: Status
+
+
+class Failure(TypedDict):
+    step: str | None
+    error: str
+    at: str
+    context: Any
+
+
+class Block(TypedDict):
+    reason: str
+    stage: str | None
+    missing: list[str]
+
+
+class Restart(TypedDict):
+    stage: str
+    reason: str
+    at: str
+    restart: int
+
+
+class Artifact(TypedDict):
+    path: str
+    sha256: str
+    size: int
+    step: str | None
+    attempt: str | None
+    at: str
+    by: str
+
+
+class MemoryEntry(TypedDict):
+    who: str
+    step: str
+    text: str
+    invalidated: str | None
+
+
+class IndexEntry(TypedDict):
+    artifact: str
+    sections: str
+    who: str
+
+
+class Memory(TypedDict):
+    index: list[IndexEntry]
+    decisions: list[MemoryEntry]
+    lessons: list[MemoryEntry]
+    updates: list[MemoryEntry]
+
+
+class Commit(TypedDict):
+    step: str
+    hash: str
+    message: str
+    at: str
+    extra: Json
+
+
+class Budget(TypedDict):
+    limits: Json
+    spent: Json
+    reserved: Json
+
+
+class PipelineRef(TypedDict):
+    name: str
+    hash: str | None  # None: followed by hand, no checked definition was bound yet
+
+
+class Run(TypedDict):
+    id: str
+    name: str
+    request: str
+    summary: str
+    created_at: str
+    updated_at: str
+    stopped_at: str | None
+    paused_at: str | None
+    graduated_at: str | None
+    pipeline: PipelineRef
+    driver: Literal["engine", "guided", "manual"]
+    dialects: dict[str, Json]
+    mode: str
+    status: Status
+    version: int
+    order: Literal["any", "open", "strict"]
+    schedule: list[ScheduledStep]
+    evidence: dict[str, Evidence]
+    position: str | None
+    steps: dict[str, StepState]
+    visits: list[Visit]
+    attempts: dict[str, Attempt]
+    items: dict[str, Item]
+    waves: list[Json]
+    gate: Gate | None
+    decisions: list[Decision]
+    pause: Pause | None
+    failure: Failure | None
+    blocked: Block | None
+    restarts: list[Restart]
+    reviews: dict[str, Json]
+    artifacts: dict[str, Artifact]
+    memory: Memory
+    flags: dict[str, Any]
+    commits: list[Commit]
+    resume: Json | None
+    answers: Json
+    routes: dict[str, int]
+    retries: int
+    budget: Budget
+    sessions: list[str]
+    settings: Json
+    extra: dict[str, Json]
+
+
+class Repo(TypedDict):
+    """The repository's own stream: which run is current, which run owns which singleton file."""
+
+    version: int
+    current: str | None
+    owners: dict[str, str]
+    settings: Json

@@ -1,0 +1,94 @@
+"""Times as ISO 8601 text and as milliseconds since 1970, without a clock and without `datetime`.
+
+A time inside Tenuto is UTC with milliseconds and a `Z`. Times from others may have no
+fraction, a longer one, or an offset; a text that is no time gives None, never a guess.
+"""
+
+from __future__ import annotations
+
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def iso(milliseconds: int) -> str:
+    """1_763_194_331_000 -> 2025-11-15T08:12:11.000Z"""
+    seconds, millis = divmod(milliseconds, 1000)
+    days, second_of_day = divmod(seconds, 86400)
+    year, month, day = _civil(days)
+    hour, rest = divmod(second_of_day, 3600)
+    minute, second = divmod(rest, 60)
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
+
+
+def milliseconds(text: object) -> int | None:
+    """The reverse of `iso`, generous about fraction and offset; None where it is no time."""
+    if not isinstance(text, str) or len(text) < 19 or not text.isascii():
+        return None
+    date, clock, tail = text[:10], text[11:19], text[19:]
+    if text[10] not in "Tt " or date[4] + date[7] + clock[2] + clock[5] != "--::":
+        return None
+    fields = (date[:4], date[5:7], date[8:], clock[:2], clock[3:5], clock[6:])
+    if not all(field.isdigit() for field in fields):
+        return None
+    year, month, day, hour, minute, second = map(int, fields)
+    if not (
+        year and 1 <= month <= 12 and 1 <= day <= _days_in(year, month) and hour < 24 and minute < 60 and second < 61
+    ):
+        return None
+    offset = _tail(tail)
+    if offset is None:
+        return None
+    whole = _days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second
+    return whole * 1000 + offset
+
+
+def _tail(tail: str) -> int | None:
+    """Fraction and zone, as milliseconds to add."""
+    millis = 0
+    if tail[:1] in (".", ","):
+        digits = 1
+        while digits < len(tail) and tail[digits].isdigit():
+            digits += 1
+        if digits == 1:
+            return None
+        millis = int((tail[1:digits] + "000")[:3])
+        tail = tail[digits:]
+    if tail in ("Z", "z", ""):
+        return millis
+    sign, hours, minutes = tail[0], tail[1:3], tail[-2:]
+    if (
+        sign not in "+-"
+        or not (hours + minutes).isdigit()
+        or len(tail) not in (5, 6)
+        or (len(tail) == 6 and tail[3] != ":")
+    ):
+        return None
+    shift = (int(hours) * 60 + int(minutes)) * 60_000
+    return millis - shift if sign == "+" else millis + shift
+
+
+def between(start: object, end: object) -> int:
+    """Milliseconds from one time to another; 0 where either is no time or time ran backwards."""
+    first, last = milliseconds(start), milliseconds(end)
+    return 0 if first is None or last is None else max(0, last - first)
+
+
+def _days_in(year: int, month: int) -> int:
+    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return _MONTH_DAYS[month - 1] + leap
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01; years are counted from March so that the leap day comes last."""
+    year -= month <= 2
+    era, year_of_era = divmod(year, 400)
+    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    era, day_of_era = divmod(days + 719468, 146097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + (3 if shifted < 10 else -9)
+    return year_of_era + era * 400 + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1

@@ -1,0 +1,173 @@
+"""JSON and SHA-256 at the speed of their C parts.
+
+`import json` costs as much as starting the interpreter (it imports re), so a hook
+uses the accelerator behind it directly, and falls back to the standard library where
+there is none. `loads` reads what we wrote; `loads_strict` reads what others wrote and
+refuses what the standard library lets through: NaN, duplicate keys, depth over 64.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+if TYPE_CHECKING:
+    import hashlib
+
+    sha256 = hashlib.sha256
+else:
+    try:
+        from _sha2 import sha256  # CPython 3.12 and later
+    except ImportError:
+        try:
+            from _sha256 import sha256
+        except ImportError:
+            from hashlib import sha256
+
+MAX_DEPTH = 64
+_BLANKS = " \t\n\r"
+
+
+class NotJson(ValueError):
+    """The text is not JSON that Tenuto accepts; the message says where and why."""
+
+
+def _constant(word: str) -> Any:
+    raise NotJson(f"{word} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise NotJson(f"the key {key!r} stands twice in one object")
+            seen.add(key)
+    return made
+
+
+class _Reading:
+    """What the C scanner asks of its context."""
+
+    strict = True
+    object_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = staticmethod(_constant)
+
+    def __init__(self, pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> None:
+        self.object_pairs_hook = pairs_hook
+        self.memo: dict[str, str] = {}
+
+
+def _scanner(pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> Callable[[str, int], tuple[Any, int]]:
+    make: Any
+    try:
+        from _json import make_scanner as make
+    except ImportError:
+        from json.scanner import py_make_scanner as make  # type: ignore[attr-defined, no-redef]
+    scan: Callable[[str, int], tuple[Any, int]] = make(_Reading(pairs_hook))
+    return scan
+
+
+def _parse(text: str, pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> Any:
+    start = len(text) - len(text.lstrip(_BLANKS))
+    try:
+        value, end = _scanner(pairs_hook)(text, start)
+    except SystemError:
+        # The C scanner makes its error message with a module that nobody loaded so far.
+        import json.decoder  # noqa: F401
+
+        return _parse(text, pairs_hook)
+    except StopIteration as stop:
+        raise NotJson(f"no JSON value at character {stop.value}") from None
+    except RecursionError:
+        raise NotJson(f"nested deeper than {MAX_DEPTH}") from None
+    except NotJson:
+        raise
+    except ValueError as error:
+        raise NotJson(str(error)) from None
+    if text[end:].strip(_BLANKS):
+        raise NotJson(f"more text after the JSON value, at character {end}")
+    return value
+
+
+def loads(text: str | bytes) -> Any:
+    return _parse(text.decode() if isinstance(text, bytes) else text, None)
+
+
+def loads_strict(text: str | bytes) -> Any:
+    """Others' JSON: every deviation is an error with a reason."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            raise NotJson(f"not UTF-8 at byte {error.start}") from None
+    value = _parse(text.removeprefix("\ufeff"), _unique)
+    if _deeper_than(value, MAX_DEPTH):
+        raise NotJson(f"nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                below.extend(node.values())
+            elif isinstance(node, list):
+                below.extend(node)
+        if not below:
+            return False
+        level = below
+    return any(isinstance(node, (dict, list)) for node in level)
+
+
+def _refuse_type(value: Any) -> Any:
+    raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+def dumps(value: Any) -> str:
+    """One line, keys in the order they were put in, as short as it gets."""
+    try:
+        from _json import encode_basestring, make_encoder
+    except ImportError:
+        import json
+
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    encode: Any = make_encoder(None, _refuse_type, encode_basestring, None, ":", ",", False, False, False)
+    return "".join(encode(value, 0))
+
+
+def pretty(value: Any) -> str:
+    """The way people and `jq` write files: two spaces, a line per entry, a newline at the end."""
+    lines: list[str] = []
+    _pretty(value, "", lines)
+    return "".join(lines) + "\n"
+
+
+def _pretty(value: Any, indent: str, out: list[str]) -> None:
+    if isinstance(value, dict) and value:
+        opening, closing = "{", "}"
+        entries: list[tuple[str, Any]] = [(dumps(key) + ": ", item) for key, item in value.items()]
+    elif isinstance(value, list) and value:
+        opening, closing = "[", "]"
+        entries = [("", item) for item in value]
+    else:
+        out.append(dumps(value))
+        return
+    deeper = indent + "  "
+    separator = opening + "\n" + deeper
+    for label, item in entries:
+        out.append(separator + label)
+        _pretty(item, deeper, out)
+        separator = ",\n" + deeper
+    out.append("\n" + indent + closing)
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()

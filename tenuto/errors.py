@@ -1,0 +1,59 @@
+"""Every error Tenuto raises on purpose, and what the caller does about each.
+
+    TenutoError     has a stable `code`, a message (what and why), a hint (what now), an exit status
+      BadInput      2  the caller's words are wrong; say them again, corrected
+      NotFound      3  no such run, step, artifact
+      Refused       4  a rule says no; nothing was written
+      Waiting       5  a person has to decide first
+      SchemaSkew    6  the journal was written by a newer Tenuto
+      Conflict      1  another writer was first; the same call may be repeated
+      Damaged       1  a file or the journal is not what was written; named, left as it is
+
+An error means that nothing happened: whoever raises one has written nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class TenutoError(Exception):
+    exit_code = 1
+    retryable = False
+
+    def __init__(self, code: str, message: str, hint: str = "", **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.details: dict[str, Any] = details
+
+
+class BadInput(TenutoError):
+    exit_code = 2
+
+
+class NotFound(TenutoError):
+    exit_code = 3
+
+
+class Refused(TenutoError):
+    exit_code = 4
+
+
+class Waiting(TenutoError):
+    exit_code = 5
+
+
+class SchemaSkew(TenutoError):
+    exit_code = 6
+
+
+class Conflict(TenutoError):
+    retryable = True
+
+
+class Damaged(TenutoError):
+    pass

@@ -1,0 +1,101 @@
+"""Where a projected file lies, found so that no name and no link can lead outside.
+
+A path is checked name by name, and every folder on the way is opened relative to the one
+before with O_NOFOLLOW: a folder that is a link, or becomes one while we look, is refused.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tenuto.core.names import check_path
+from tenuto.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Place:
+    """An open folder and a name in it. `with` closes the folder."""
+
+    __slots__ = ("fd", "name", "path")
+
+    def __init__(self, fd: int, name: str, path: str) -> None:
+        self.fd = fd
+        self.name = name
+        self.path = path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    def read(self) -> bytes | None:
+        """All of the file; None where there is none."""
+        try:
+            file = os.open(self.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.fd)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refused(
+                "bad-file", f"{self.path} cannot be read: {error.strerror}", "move it away", path=self.path
+            ) from None
+        try:
+            return read_all(file)
+        except IsADirectoryError:
+            raise Refused("bad-file", f"{self.path} is a folder", "move it away", path=self.path) from None
+        finally:
+            os.close(file)
+
+
+def read_all(file: int) -> bytes:
+    chunks = []
+    while chunk := os.read(file, 1 << 20):
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def place(root: str, path: str, create: bool = True) -> Place | None:
+    """The place of `path` below `root`. Without `create`, None where a folder on the way is missing."""
+    parts = check_path(path).split("/")
+    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for number, part in enumerate(parts[:-1], 1):
+        try:
+            below = _enter(here, part, create)
+        except OSError:
+            folder = "/".join(parts[:number])
+            raise Refused(
+                "bad-folder",
+                f"{folder} is not a folder of this repository",
+                "a link or a file stands in the way",
+                path=folder,
+            ) from None
+        finally:
+            os.close(here)
+        if below is None:
+            return None
+        here = below
+    return Place(here, parts[-1], path)
+
+
+def _enter(folder: int, name: str, create: bool) -> int | None:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if not create:
+            return None
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        pass  # another process was faster
+    return os.open(name, _FOLDER, dir_fd=folder)

@@ -1,0 +1,74 @@
+"""The tables of the journal, and how an older one becomes a newer one.
+
+    event     what happened: (run, seq) is the key, (run, key) is unique, text word for word;
+              digest = SHA-256 of the text, chain = SHA-256(chain before + digest)
+    run       one row a run: count and head of the chain, kept apart from the events so that a
+              cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows
+    state     the folded run, as a cache, with the sequence number it stands at
+    render    what we wrote to projected files: hash always, body for the last few
+    log       what we appended to append-only files
+    blob      artifacts by their hash (large ones lie in objects/)
+    passage   the searchable text, with its full-text index
+
+A journal of a newer schema is refused by name (exit status 6): an older program must not guess.
+"""
+
+from __future__ import annotations
+
+from tenuto.errors import SchemaSkew
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SCHEMA_VERSION = 1
+
+_MIGRATIONS = {
+    1: """
+CREATE TABLE event(
+  run TEXT NOT NULL, seq INTEGER NOT NULL, key TEXT, body TEXT NOT NULL,
+  digest BLOB NOT NULL, chain BLOB NOT NULL, redacted TEXT,
+  PRIMARY KEY(run, seq)) WITHOUT ROWID;
+CREATE UNIQUE INDEX event_key ON event(run, key) WHERE key IS NOT NULL;
+CREATE TABLE run(
+  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL, tail INTEGER NOT NULL, kept INTEGER NOT NULL,
+  created TEXT NOT NULL, dialects TEXT NOT NULL, card TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX run_created ON run(created);
+CREATE TABLE state(
+  run TEXT PRIMARY KEY, seq INTEGER NOT NULL, fold INTEGER NOT NULL, body TEXT NOT NULL);
+CREATE TABLE render(
+  path TEXT NOT NULL, n INTEGER NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, sha256 TEXT NOT NULL, body BLOB,
+  PRIMARY KEY(path, n)) WITHOUT ROWID;
+CREATE TABLE log(path TEXT NOT NULL, pos INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY(path, pos)) WITHOUT ROWID;
+CREATE TABLE blob(sha256 TEXT PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE passage(id INTEGER PRIMARY KEY, run TEXT, source TEXT, path TEXT, heading TEXT, body TEXT);
+CREATE INDEX passage_source ON passage(run, source);
+CREATE VIRTUAL TABLE passage_text USING fts5(heading, body, content='passage', content_rowid='id');
+CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+""",
+}
+
+
+def check_version(connection: Any, path: str) -> bool:
+    """True when the tables are there as this program knows them, False when they are to be made or migrated."""
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > SCHEMA_VERSION:
+        raise SchemaSkew(
+            "schema-newer",
+            f"the journal {path} has schema {found}; this tenuto knows {SCHEMA_VERSION}",
+            "upgrade tenuto on this machine",
+            found=found, known=SCHEMA_VERSION,
+        )  # fmt: skip
+    return found == SCHEMA_VERSION
+
+
+def migrate(connection: Any) -> None:
+    """Under the lock. Each step is one transaction, so a crash leaves a whole version."""
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    for version in range(found + 1, SCHEMA_VERSION + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _MIGRATIONS[version].split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={version}")
+        connection.execute("COMMIT")

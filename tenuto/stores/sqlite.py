@@ -1,0 +1,367 @@
+"""The journal in SQLite: WAL, synchronous=FULL, one writer at a time.
+
+Rule 1: one flock, on a file that is never unlinked, covers transaction, checkpoint and
+projection. It queues writers; SQLite's own busy handler only backs it up. It also keeps
+checkpoints away from writers, which SQLite before 3.51.3 needs (a WAL reset could corrupt).
+
+Rule 2: a reader takes no lock: WAL gives it a snapshot.
+
+Rule 3: the folded run is a cache. It is written when the events since the last one outweigh
+it, so its cost per event stays constant however large the run grows.
+
+A process on the hot path ends with os._exit: closing the last connection would checkpoint.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from _sqlite3 import IntegrityError, OperationalError, connect
+from _thread import RLock
+
+from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
+from tenuto.encoding import dumps, loads, sha256
+from tenuto.errors import Conflict, Damaged
+from tenuto.stores.schema import check_version, migrate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+    from typing import Any
+
+    from tenuto.core.records import Json, Repo, Run
+    from tenuto.ports import Render
+
+REPO = "@"  # the repository's own stream; no slug can be this
+_BUSY_SECONDS = 30.0
+_CHECKPOINT_BYTES = 200 * (4096 + 24)
+_KEEP_BODIES = 8
+_EMPTY_CHAIN = bytes(32)
+
+
+class SqliteJournal:
+    """One journal file and its lock. Cheap to make; the database is opened at the first use."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.path = directory + "/journal.db"
+        self._connection: Any = None
+        self._lock_fd = -1
+        self._mutex = RLock()
+        self._writing = False
+
+    def write(self) -> Writing:
+        return Writing(self)
+
+    def read(self) -> Reading:
+        return Reading(self)
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
+                self._lock_fd = -1
+
+    def lock(self) -> None:
+        self._mutex.acquire()
+        if self._writing:
+            self._mutex.release()
+            raise Conflict("nested-write", "a write began inside a write of the same process")
+        if self._lock_fd < 0:
+            os.makedirs(self.directory, exist_ok=True)
+            self._lock_fd = os.open(self.directory + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        self._writing = True
+
+    def unlock(self) -> None:
+        self._writing = False
+        fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+        self._mutex.release()
+
+    def connection(self) -> Any:
+        """The database; made and migrated under the lock when it is new or old."""
+        if self._connection is None:
+            if not os.path.exists(self.path) and not self._writing:
+                with Locked(self):
+                    return self.connection()
+            connection = connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA wal_autocheckpoint=0")
+            try:
+                current = check_version(connection, self.path)
+            except OperationalError as error:
+                raise Damaged("journal-unreadable", f"{self.path} cannot be read: {error}", "tenuto doctor") from None
+            self._connection = connection
+            if not current:
+                self._bring_up_to_date()
+        return self._connection
+
+    def _bring_up_to_date(self) -> None:
+        if not self._writing:
+            with Locked(self):
+                self._bring_up_to_date()
+            return
+        if not check_version(self._connection, self.path):
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            migrate(self._connection)
+
+    def begin(self) -> SqliteTransaction:
+        """Under the lock."""
+        connection = self.connection()
+        connection.execute("BEGIN IMMEDIATE")
+        return SqliteTransaction(connection, self.path)
+
+    def commit(self) -> None:
+        """Durable when this returns."""
+        try:
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # A commit that failed (disk full, I/O error) is taken back: answered as failed, it must not appear later.
+            self.rollback()
+            raise
+        self._checkpoint_if_long()
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _checkpoint_if_long(self) -> None:
+        """Under the lock. A reader in the way is not waited for; the next writer tries again."""
+        try:
+            size = os.stat(self.path + "-wal").st_size
+        except OSError:
+            return
+        if size >= _CHECKPOINT_BYTES:
+            self._connection.execute("PRAGMA busy_timeout=0")
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except OperationalError:
+                pass
+            self._connection.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
+
+
+class Locked:
+    def __init__(self, journal: SqliteJournal) -> None:
+        self._journal = journal
+
+    def __enter__(self) -> None:
+        self._journal.lock()
+
+    def __exit__(self, *_: object) -> None:
+        self._journal.unlock()
+
+
+class SqliteReader:
+    """Queries. A Reading gives them a snapshot, a Writing the transaction under way."""
+
+    def __init__(self, connection: Any, path: str) -> None:
+        self._db = connection
+        self._path = path
+
+    def load(self, run: str) -> Run | None:
+        return self._folded(run, new_run, apply)  # type: ignore[no-any-return]
+
+    def load_repo(self) -> Repo:
+        return self._folded(REPO, new_repo, apply_repo) or new_repo()
+
+    def _folded(self, run: str, new: Any, apply_event: Any) -> Any:
+        row = self._db.execute("SELECT seq, fold, body FROM state WHERE run=?", (run,)).fetchone()
+        seq, state = (row[0], loads(row[2])) if row and row[1] == FOLD_VERSION else (0, new())
+        for event in self.events(run, seq):
+            apply_event(state, event)
+        return state if state["version"] else None
+
+    def version(self, run: str) -> int:
+        row = self._db.execute("SELECT seq FROM run WHERE id=?", (run,)).fetchone()
+        return row[0] if row else 0
+
+    def events(self, run: str, after: int = 0) -> Iterator[Json]:
+        for seq, body in self._db.execute(
+            "SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
+        ):
+            try:
+                yield loads(body)
+            except ValueError:
+                raise Damaged(
+                    "event-damaged", f"event {seq} of run {run} in {self._path} is not readable", "tenuto verify"
+                ) from None
+
+    def has_key(self, run: str, key: str) -> bool:
+        return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
+
+    def runs(self, *, dialect: str = "", limit: int = -1) -> list[Json]:
+        where = "AND instr(dialects, ?) " if dialect else ""
+        values = (f",{dialect},", limit) if dialect else (limit,)
+        rows = self._db.execute(f"SELECT card FROM run WHERE id<>'@' {where}ORDER BY created DESC, id LIMIT ?", values)
+        return [loads(card) for (card,) in rows]
+
+    def renders(self, path: str) -> list[Render]:
+        rows = self._db.execute(
+            "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?", (path, _KEEP_BODIES)
+        )
+        return [(sha, body, run, seq) for sha, body, run, seq in rows]
+
+    def render_of(self, sha: str) -> tuple[str, Render] | None:
+        """Any render we ever made, by its hash."""
+        row = self._db.execute(
+            "SELECT path, sha256, body, run, seq FROM render WHERE sha256=? LIMIT 1", (sha,)
+        ).fetchone()
+        return (row[0], (row[1], row[2], row[3], row[4])) if row else None
+
+    def projected(self) -> list[tuple[str, str, str]]:
+        """(path, run, hash) of the newest render of every projected file."""
+        return list(self._db.execute(
+            "SELECT path, run, sha256 FROM render r WHERE n=(SELECT max(n) FROM render WHERE path=r.path) ORDER BY path"
+        ))  # fmt: skip
+
+    def log_length(self, path: str) -> int:
+        row = self._db.execute(
+            "SELECT pos + length(body) FROM log WHERE path=? ORDER BY pos DESC LIMIT 1", (path,)
+        ).fetchone()
+        return row[0] if row else 0
+
+    def log_text(self, path: str) -> Iterator[bytes]:
+        for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)):
+            yield body
+
+    def logs(self) -> list[str]:
+        return [path for (path,) in self._db.execute("SELECT DISTINCT path FROM log ORDER BY path")]
+
+    def blob(self, sha: str) -> bytes | None:
+        row = self._db.execute("SELECT body FROM blob WHERE sha256=?", (sha,)).fetchone()
+        return row[0] if row else None
+
+    def note(self, name: str) -> str | None:
+        row = self._db.execute("SELECT value FROM note WHERE name=?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def search(self, words: str, limit: int) -> list[Json]:
+        from tenuto.stores.passages import search
+
+        return search(self._db, words, limit)
+
+
+class SqliteTransaction(SqliteReader):
+    """The one writer of this moment."""
+
+    def append(self, run: str, expected: int, events: list[Any], state: Any) -> None:
+        """Events become seq expected+1 and on. `state` is the run with them folded in."""
+        row = self._db.execute("SELECT seq, chain, tail, kept FROM run WHERE id=?", (run,)).fetchone()
+        seq, chain, tail, kept = row or (0, _EMPTY_CHAIN, 0, 0)
+        if seq != expected:
+            raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)
+        for event in events:
+            body = dumps(event)
+            digest = sha256(body.encode()).digest()
+            chain = sha256(chain + digest).digest()
+            seq += 1
+            tail += len(body)
+            try:
+                self._db.execute(
+                    "INSERT INTO event VALUES(?,?,?,?,?,?,NULL)", (run, seq, event.get("key"), body, digest, chain)
+                )
+            except IntegrityError:
+                raise Conflict(
+                    "duplicate-key", f"run {run} has an event with key {event.get('key')!r} already"
+                ) from None
+        if tail >= kept:
+            text = dumps(state)
+            self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, seq, FOLD_VERSION, text))
+            tail, kept = 0, len(text)
+        shown_in = f",{','.join(state.get('dialects', ()))},"
+        self._db.execute(
+            "INSERT INTO run VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET seq=excluded.seq, chain=excluded.chain,"
+            " tail=excluded.tail, kept=excluded.kept, dialects=excluded.dialects, card=excluded.card",
+            (run, seq, chain, tail, kept, state.get("created_at", ""), shown_in, dumps(card(state))),
+        )
+
+    def remember(self, path: str, render: Render) -> None:
+        sha, body, run, seq = render
+        row = self._db.execute("SELECT n FROM render WHERE path=? ORDER BY n DESC LIMIT 1", (path,)).fetchone()
+        n = row[0] + 1 if row else 1
+        self._db.execute("INSERT INTO render VALUES(?,?,?,?,?,?)", (path, n, run, seq, sha, body))
+        self._db.execute("UPDATE render SET body=NULL WHERE path=? AND n=?", (path, n - _KEEP_BODIES))
+
+    def append_log(self, path: str, text: bytes) -> None:
+        self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, self.log_length(path), text))
+
+    def reset_log(self, path: str, text: bytes) -> None:
+        """The file is somebody else's text now; what follows is appended to that."""
+        self._db.execute("DELETE FROM log WHERE path=?", (path,))
+        self._db.execute("INSERT INTO log VALUES(?,0,?)", (path, text))
+
+    def put_blob(self, sha: str, body: bytes) -> None:
+        self._db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", (sha, body))
+
+    def put_note(self, name: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO note VALUES(?,?)", (name, value))
+
+    def index(self, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
+        from tenuto.stores.passages import replace
+
+        replace(self._db, run, source, path, passages)
+
+
+class Reading:
+    """`with journal.read() as reader:` a snapshot."""
+
+    def __init__(self, journal: SqliteJournal) -> None:
+        self._journal = journal
+
+    def __enter__(self) -> SqliteReader:
+        self._db = self._journal.connection()
+        self._db.execute("BEGIN")
+        return SqliteReader(self._db, self._journal.path)
+
+    def __exit__(self, *_: object) -> None:
+        self._db.execute("ROLLBACK")
+
+
+class Writing:
+    """`with journal.write() as transaction:` all of it, or nothing; the lock is held around it."""
+
+    def __init__(self, journal: SqliteJournal) -> None:
+        self._journal = journal
+
+    def __enter__(self) -> SqliteTransaction:
+        self._journal.lock()
+        try:
+            return self._journal.begin()
+        except BaseException:
+            self._journal.unlock()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._journal.commit()
+            else:
+                self._journal.rollback()
+        finally:
+            self._journal.unlock()
+
+
+def card(state: Any) -> Json:
+    """What a list of runs shows, small enough to keep for each."""
+    if "id" not in state:
+        return {}
+    fields = (
+        "id",
+        "name",
+        "mode",
+        "status",
+        "pipeline",
+        "created_at",
+        "updated_at",
+        "graduated_at",
+        "position",
+        "summary",
+        "driver",
+    )
+    return {field: state[field] for field in fields}

@@ -1,0 +1,1 @@
+"""One opened repository: the journal, the files that show it, and turns at changing both."""

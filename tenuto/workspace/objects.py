@@ -1,0 +1,105 @@
+"""Artifacts too large for the database: files named by their hash, streamed, durable before the event is.
+
+    <state>/objects/ab/abcdef...
+
+Never changed, never linked to a file that others may write to: showing one copies it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tenuto.encoding import sha256
+from tenuto.errors import NotFound
+from tenuto.files.places import write_all
+
+_CHUNK = 1 << 20
+
+
+def object_path(state: str, sha: str) -> str:
+    return f"{state}/objects/{sha[:2]}/{sha}"
+
+
+def put_object(state: str, sha: str, content: bytes) -> str:
+    path = object_path(state, sha)
+    if not os.path.exists(path):
+        temporary = _temporary(state)
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            write_all(file, content)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        _settle(temporary, path)
+    return path
+
+
+def import_file(state: str, source: str) -> tuple[str, int, str]:
+    """Copy a file in: (hash, size, path of the object)."""
+    try:
+        file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound("no-such-file", f"{source} cannot be read: {error.strerror}", path=source) from None
+    try:
+        return import_open_file(state, file)
+    finally:
+        os.close(file)
+
+
+def import_open_file(state: str, file: int) -> tuple[str, int, str]:
+    os.lseek(file, 0, os.SEEK_SET)
+    temporary = _temporary(state)
+    out = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    hashed, size = sha256(), 0
+    try:
+        while chunk := os.read(file, _CHUNK):
+            hashed.update(chunk)
+            size += len(chunk)
+            write_all(out, chunk)
+        os.fsync(out)
+    finally:
+        os.close(out)
+    path = object_path(state, hashed.hexdigest())
+    _settle(temporary, path)
+    return hashed.hexdigest(), size, path
+
+
+def hash_file(file: int) -> tuple[str, int]:
+    hashed, size = sha256(), 0
+    while chunk := os.read(file, _CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+    return hashed.hexdigest(), size
+
+
+def copy_to(source: str, folder: int, name: str) -> None:
+    """A fresh copy of an object, as a new file."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    out = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
+    try:
+        while os.sendfile(out, file, None, _CHUNK):
+            pass
+    finally:
+        os.close(out)
+        os.close(file)
+
+
+def _temporary(state: str) -> str:
+    os.makedirs(state + "/objects", exist_ok=True)
+    return f"{state}/objects/.new-{os.getpid()}"
+
+
+def _settle(temporary: str, path: str) -> None:
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    os.rename(temporary, path)
+    for directory in (folder, os.path.dirname(folder)):
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,44 @@
+"""Open a repository: find its journal, know its dialects, take the time from the real clock."""
+
+from __future__ import annotations
+
+from time import time_ns
+
+from tenuto.core.times import iso
+from tenuto.stores.sqlite import SqliteJournal
+from tenuto.workspace.locate import locate
+from tenuto.workspace.turn import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.ports import Clock
+
+DIALECTS = ("context", "flow", "feature_docs", "staged", "feature_state")
+
+
+class LazyDialects(dict[str, "Any"]):
+    """Dialects by name, each imported when a run is first shown in it."""
+
+    def __missing__(self, name: str) -> Any:
+        if name not in DIALECTS:
+            raise KeyError(name)
+        self[name] = module = __import__(f"tenuto.dialects.{name}", fromlist=["render"])
+        return module
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in DIALECTS else default
+
+    def __contains__(self, name: object) -> bool:
+        return name in DIALECTS
+
+
+def open_workspace(path: str = ".", *, clock: Clock | None = None, by: str = "user") -> Workspace:
+    """The repository that `path` lies in. Nothing is created until something is written."""
+    root, tree, state = locate(path)
+    return Workspace(root, tree, SqliteJournal(state), LazyDialects(), clock or real_clock, by)
+
+
+def real_clock() -> str:
+    return iso(time_ns() // 1_000_000)

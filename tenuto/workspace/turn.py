@@ -1,0 +1,266 @@
+"""A turn: one locked conversation with the journal, from the first look to the last file written.
+
+    with workspace.turn() as turn:
+        run = turn.run("dark-mode")                        folded; others' edits of its files absorbed
+        turn.do("dark-mode", {"do": "StartStep", ...})     decided, folded; refused = nothing happens
+    # events and the hashes of the new renders are durable; then the files were replaced
+
+Order: lock, look, decide, commit, publish, unlock. A crash before the commit leaves nothing; one after it
+leaves files that the next turn repairs. An exception inside the block takes everything back.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.decide import decide, decide_repo
+from tenuto.core.fold import apply, apply_repo
+from tenuto.encoding import digest
+from tenuto.errors import NotFound
+from tenuto.workspace.locate import main_root, root_of_tree
+from tenuto.workspace.publish import Publication, key_of, publish_all
+from tenuto.workspace.reconcile import absorb, absorb_artifact, check_log, look_before_first_write, reconcile, tree_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+    from tenuto.core.commands import Command, RepoCommand
+    from tenuto.core.records import Repo, Run
+    from tenuto.ports import Clock, Dialect, Journal, Transaction
+
+REPO = "@"
+SMALL_BLOB = 1 << 18  # larger artifacts lie in objects/, outside the database
+
+
+class Workspace:
+    """One opened repository."""
+
+    def __init__(self, root: str, tree: str, journal: Journal, dialects: Any, clock: Clock, by: str) -> None:
+        self.root = root
+        self.tree = tree
+        self.journal = journal
+        self.state = journal.directory
+        self.dialects: dict[str, Dialect] = dialects
+        self.clock = clock
+        self.by = by
+        self.warnings: list[str] = []
+        """What went differently than asked, for the caller to say: a repaired file, one that could not be written."""
+
+    def turn(self) -> Turn:
+        return Turn(self)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def root_of(self, tree: str) -> str | None:
+        """Where the files of a work tree lie; None when that work tree is gone."""
+        return (
+            self.root
+            if tree == self.tree
+            else root_of_tree(self.state, tree, main_root(self.root, self.tree, self.state))
+        )
+
+    def absorb(self, publication: Publication, found: bytes, standing: bytes, depth: int) -> None:
+        """While we published, somebody wrote `found`: one more turn, under the lock we hold, takes it in."""
+        with Turn(self, depth) as turn:
+            key = key_of(publication.tree, publication.path)
+            run = turn.run(publication.run)
+            turn.seen[key] = standing
+            if run is not None:
+                absorb(turn, run, self.dialects[publication.kind], publication.path, turn.tx.renders(key), found)
+
+    def load(self, run: str) -> Run:
+        """A look without a lock: what the journal says, whatever the files say."""
+        with self.journal.read() as reader:
+            found = reader.load(run)
+        if found is None:
+            raise NotFound("no-such-run", f"there is no run {run!r}", "tenuto list", run=run)
+        return found
+
+
+class Turn:
+    def __init__(self, workspace: Workspace, depth: int = 0) -> None:
+        """`depth` > 0: inside the lock of a turn that is publishing (see Workspace.absorb)."""
+        self.workspace = workspace
+        self._depth = depth
+        self.at = ""
+        self.tx: Transaction
+        self._repo: Repo | None = None
+        self._runs: dict[str, Run | None] = {}
+        self._events: dict[str, list[Any]] = {}
+        self.seen: dict[str, bytes | None] = {}  # state files as found in this turn, by key_of
+        self._artifacts: dict[
+            str, tuple[str, str, bytes | str]
+        ] = {}  # path -> run, hash, content or the file that holds it
+        self._logs: dict[str, bytes] = {}
+
+    # -- looking
+
+    @property
+    def repo(self) -> Repo:
+        if self._repo is None:
+            self._repo = self.tx.load_repo()
+        return self._repo
+
+    def run(self, name: str) -> Run | None:
+        """The run, with everything that others wrote into its files absorbed. None where there is none."""
+        if name not in self._runs:
+            run = self._runs[name] = self.tx.load(name)
+            if run is not None and self._depth == 0:
+                reconcile(self, run)
+        return self._runs[name]
+
+    def existing(self, name: str) -> Run:
+        run = self.run(name)
+        if run is None:
+            raise NotFound("no-such-run", f"there is no run {name!r}", "tenuto list", run=name)
+        return run
+
+    # -- changing
+
+    def do(self, name: str, command: Command, pipeline: Any = None) -> list[Any]:
+        """Decide one command and fold what it changes. A key that the run has seen is answered with nothing."""
+        run = self.run(name)
+        key = command.get("key")
+        if key is not None and (
+            self.tx.has_key(name, key) or any(e.get("key") == key for e in self._events.get(name, ()))
+        ):
+            return []
+        stamped: Any = {"at": self.at, "by": self.workspace.by, **command}
+        events = decide(pipeline, self.repo, run, stamped)
+        if run is None and events:
+            from tenuto.core.fold import new_run
+
+            run = self._runs[name] = new_run()
+        for event in events:
+            apply(run, event)  # type: ignore[arg-type]
+        self._events.setdefault(name, []).extend(events)
+        return events
+
+    def do_repo(self, command: RepoCommand) -> list[Any]:
+        stamped: Any = {"at": self.at, "by": self.workspace.by, **command}
+        events = decide_repo(self.repo, stamped)
+        for event in events:
+            apply_repo(self.repo, event)
+        self._events.setdefault(REPO, []).extend(events)
+        return events
+
+    def store(self, name: str, artifact: str, path: str, content: bytes, **where: Any) -> list[Any]:
+        """Keep `content` by its hash, record it as an artifact of the run, and show it at `path`."""
+        sha = digest(content)
+        if len(content) > SMALL_BLOB:
+            from tenuto.workspace.objects import put_object
+
+            return self._store(
+                name, artifact, path, sha, len(content), put_object(self.workspace.state, sha, content), where
+            )
+        self.tx.put_blob(sha, content)
+        return self._store(name, artifact, path, sha, len(content), content, where)
+
+    def store_file(self, name: str, artifact: str, path: str, source: str, **where: Any) -> list[Any]:
+        """The same for a file of any size, streamed."""
+        from tenuto.workspace.objects import import_file
+
+        sha, size, kept = import_file(self.workspace.state, source)
+        return self._store(name, artifact, path, sha, size, kept, where)
+
+    def _store(
+        self, name: str, artifact: str, path: str, sha: str, size: int, content: bytes | str, where: Any
+    ) -> list[Any]:
+        run = self.existing(name)
+        absorb_artifact(self, run, path)
+        self._artifacts[path] = (name, sha, content)
+        stored: Any = {"do": "StoreArtifact", "name": artifact, "path": path, "sha256": sha, "size": size, **where}
+        return self.do(name, stored)
+
+    def log(self, path: str, text: bytes) -> None:
+        """Add to an append-only file."""
+        self._logs[path] = self._logs.get(path, b"") + text
+
+    # -- the block
+
+    def __enter__(self) -> Self:
+        if self._depth == 0:
+            self.workspace.journal.lock()
+        try:
+            self.tx = self.workspace.journal.begin()
+            self.at = self.workspace.clock()
+        except BaseException:
+            self._unlock()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        journal = self.workspace.journal
+        try:
+            if kind is not None:
+                journal.rollback()
+                return
+            try:
+                publications, changed = self._record()
+            except BaseException:
+                journal.rollback()
+                raise
+            if changed:
+                journal.commit()
+            else:
+                journal.rollback()
+            publish_all(self.workspace, publications, self._depth)
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._depth == 0:
+            self.workspace.journal.unlock()
+
+    def _record(self) -> tuple[list[Publication], bool]:
+        """Append the events and remember the renders; returns what is to be written once this is durable."""
+        publications: list[Publication] = []
+        for name, run in self._runs.items():
+            events = self._events.get(name)
+            if run is None:
+                continue
+            if events:
+                for dialect in self._shown(run):
+                    for path, text in dialect.log(run, events).items():
+                        self.log(path, text)
+                self.tx.append(name, run["version"] - len(events), events, run)
+            publications += self._renders(run)
+        if self._events.get(REPO):
+            self.tx.append(REPO, self.repo["version"] - len(self._events[REPO]), self._events[REPO], self.repo)
+        for path, text in self._logs.items():
+            publications.append(check_log(self, path, text))
+        changed = any(self._events.values()) or bool(self._logs) or any(p.remembered for p in publications)
+        return publications, changed
+
+    def _shown(self, run: Run) -> list[Dialect]:
+        return [self.workspace.dialects[name] for name in run["dialects"] if name in self.workspace.dialects]
+
+    def _renders(self, run: Run) -> list[Publication]:
+        made: list[Publication] = []
+        for dialect in self._shown(run):
+            tree = run["dialects"][dialect.name].get("tree", "")
+            for path, body in dialect.render(run, self.repo).items():
+                key, sha = key_of(tree, path), digest(body)
+                if key not in self.seen:
+                    self.seen[key] = look_before_first_write(self, run, tree, path)
+                found = self.seen[key]
+                new = self._remember(key, sha, body, run)
+                if found is not None and digest(found) not in [render[0] for render in self.tx.renders(key)]:
+                    self.tx.put_note(f"shelf:{key}", digest(found))  # what the shelf will hold, and is no late write
+                if new or found != body:
+                    made.append(Publication(tree, path, found, body, run["id"], dialect.name, new))
+        for path, (owner, sha, content) in self._artifacts.items():
+            if owner == run["id"]:
+                new = self._remember(key_of(tree_of(run), path), sha, None, run)
+                made.append(Publication(tree_of(run), path, None, content, owner, "", new))
+        return made
+
+    def _remember(self, key: str, sha: str, body: bytes | None, run: Run) -> bool:
+        newest = self.tx.renders(key)[:1]
+        if newest and newest[0][0] == sha:
+            return False
+        self.tx.remember(key, (sha, body, run["id"], run["version"]))
+        return True
