@@ -1,0 +1,143 @@
+"""A place to try attempts in: a pool of slots, attempt directories, and an ear for what agents say."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from tenuto.supervise import attempts, identity, processes, watching
+from tenuto.testing import crashing, rogues
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+    from tenuto.supervise.identity import Process
+    from tenuto.supervise.shapes import Result, Spec, Status
+
+DEADLINE = 60.0  # for what must happen; reaching it is a failure, never a result
+
+
+class Yard:
+    def __init__(self, root: str, cap: int = 4) -> None:
+        self.root = os.path.join(root, "attempts")
+        self.pool = os.path.join(root, "slots")
+        self.work = os.path.join(root, "work")
+        self.fifo = os.path.join(root, "fifo")
+        self.cap = cap
+        # Attempts of other yards on this machine must not be mistaken for ours.
+        self.prefix = f"y{os.urandom(4).hex()}-"
+        for directory in (self.root, self.work):
+            os.makedirs(directory)
+        os.mkfifo(self.fifo)
+        self._ear = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._heard = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Whatever a failed test left behind must not outlive it."""
+        for process in self.alive():
+            processes.send(process, 9)
+        os.close(self._ear)
+        attempts.collect_ended()
+
+    def directory(self, name: str) -> str:
+        return os.path.join(self.root, self.prefix + name)
+
+    def spec(self, name: str, argv: list[str], **changes: Any) -> Spec:
+        made: Spec = {
+            "attempt": self.prefix + name,
+            "argv": argv,
+            "cwd": self.work,
+            "stdin": None,
+            "env": {},
+            "limit": DEADLINE,
+            "grace": 0.2,
+            "output_cap": 1 << 16,
+            "pool": self.pool,
+            "cap": self.cap,
+        }
+        return {**made, **changes}  # type: ignore[typeddict-item]
+
+    def launch(self, name: str, argv: list[str], **changes: Any) -> str:
+        attempts.launch(self.directory(name), self.spec(name, argv, **changes))
+        return self.directory(name)
+
+    def launch_rogue(self, name: str, kind: str, *arguments: str, **changes: Any) -> str:
+        return self.launch(name, rogues.command(kind, self.fifo, *arguments), **changes)
+
+    def launch_to_crash(self, name: str, line: int, argv: list[str], **changes: Any) -> str:
+        """Like launch, with a supervisor that kills itself before this line of its own."""
+        directory = self.directory(name)
+        spec = self.spec(name, argv, **changes)
+        attempts.prepare(directory, spec)
+        folder = os.path.dirname(attempts.__file__)
+        command = crashing.command(line, folder, "tenuto.supervise.supervisor", "main", directory)
+        attempts.start_supervisor(directory, spec["env"], command)
+        return directory
+
+    def rest(self, *directories: str) -> list[Status]:
+        """Wait until all of them have come to rest."""
+        waiting = list(directories)
+        while waiting:
+            resting = watching.wait_any(waiting, DEADLINE)
+            if not resting:
+                raise TimeoutError(f"still under way: {[attempts.inspect(path) for path in waiting]}")
+            waiting = [path for path in waiting if path not in resting]
+        return [attempts.inspect(path) for path in directories]
+
+    def result(self, directory: str) -> Result:
+        status = self.rest(directory)[0]
+        if "result" not in status:
+            with open(os.path.join(directory, "supervisor.log")) as log:
+                raise LookupError(f"no result: {status}\n{log.read()}")
+        return status["result"]
+
+    def hear(self) -> tuple[str, Process]:
+        """The next thing an agent says: its name for the process, and the process."""
+        deadline = time.monotonic() + DEADLINE
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._ear], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError("no agent said anything")
+            self._heard += os.read(self._ear, 4096)
+        line, _, self._heard = self._heard.partition(b"\n")
+        name, pid = line.decode().split()
+        gone = identity.Process(int(pid), 0, "X", "gone", name)
+        return name, identity.look(int(pid)) or gone
+
+    def alive(self) -> list[Process]:
+        """Every process that carries one of this yard's marks, wherever it has gone."""
+        found = []
+        for process in processes.table().values():
+            if not process.dead and (processes.mark_of(process.pid) or "").startswith(self.prefix):
+                found.append(process)
+        return found
+
+
+def lives(process: Process) -> bool:
+    now = identity.look(process.pid)
+    return now is not None and now.start == process.start and not now.dead
+
+
+def await_end(pid: int) -> None:
+    """Until this process has ended; it need not be a child of ours."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    ready, _, _ = select.select([descriptor], [], [], DEADLINE)
+    os.close(descriptor)
+    if not ready:
+        raise TimeoutError(f"process {pid} does not end")
+
+
+def python(source: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", source, *arguments]

@@ -1,0 +1,237 @@
+"""Whatever an agent does, its attempt ends with a result, and nothing it started is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenuto.supervise import attempts, records
+from tenuto.testing.yard import Yard, await_end, lives, python
+
+
+@pytest.fixture(params=[True, False], ids=["cgroup", "walk"])
+def cgroup(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    with Yard(str(tmp_path)) as made:
+        yield made
+
+
+def test_an_obedient_agent_ends_with_its_exit_code_and_its_output(yard: Yard) -> None:
+    """The result says how it ended; stdout and stderr are files beside it."""
+    source = "import sys; print('out: ' + sys.stdin.read()); print('err', file=sys.stderr); sys.exit(3)"
+    prompt = Path(yard.work, "prompt")
+    prompt.write_text("do it")
+    directory = yard.launch("a", python(source), stdin=str(prompt))
+    result = yard.result(directory)
+    assert (result["exit_code"], result["signal"], result["error"]) == (3, None, None)
+    assert not result["timed_out"] and not result["cancelled"]
+    assert Path(directory, "stdout").read_text() == "out: do it\n"
+    assert Path(directory, "stderr").read_text() == "err\n"
+    assert result["stdout"] == {"bytes": 11, "kept": 11, "truncated": False}
+    assert result["leftover"] == result["survivors"] == []
+
+
+def test_a_daemon_that_holds_standard_output_neither_delays_the_result_nor_outlives_it(
+    yard: Yard, cgroup: bool
+) -> None:
+    """The daemon left the session, the group and its parent, and ignores SIGTERM: it dies, and is named."""
+    directory = yard.launch_rogue("a", "daemonise", cgroup=cgroup)
+    _, daemon = yard.hear()
+    result = yard.result(directory)
+    assert not lives(daemon)
+    assert result["exit_code"] == 0
+    assert [gone["pid"] for gone in result["leftover"]] == [daemon.pid]
+    assert Path(directory, "stdout").read_text() == "DONE: and left a daemon\n"
+    assert yard.alive() == []
+
+
+def test_the_time_limit_binds_the_whole_tree(tmp_path: Path) -> None:
+    """Deaf, stopped, daemonised, numerous or always on the run: when the result is there, they are gone."""
+    said = {"linger": 1, "ignore": 2, "stop": 1, "daemonise_and_linger": 2, "breed": 39, "flee": 1}
+    with Yard(str(tmp_path), cap=2 * len(said)) as yard:
+        trees = [(kind, cgroup) for kind in said for cgroup in (True, False)]
+        started = [yard.launch_rogue(f"{kind}-{cgroup}", kind, limit=4.0, cgroup=cgroup) for kind, cgroup in trees]
+        members = [yard.hear()[1] for kind, _ in trees for _ in range(said[kind])]
+        for (kind, _), directory in zip(trees, started, strict=True):
+            result = yard.result(directory)
+            assert result["timed_out"] or kind == "flee"  # there the agent itself ends at once
+            assert result["survivors"] == []
+        assert not [member for member in members if lives(member)]
+        assert yard.alive() == []
+
+
+def test_an_agent_that_ends_when_asked_is_not_killed(yard: Yard) -> None:
+    """SIGTERM comes first, and the grace is for cleaning up: the result keeps the agent's own exit code."""
+    source = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: (print("cleaned up", flush=True), os._exit(7)))
+fifo = os.open(sys.argv[1], os.O_WRONLY); os.write(fifo, b"agent %d\\n" % os.getpid())
+while True: signal.pause()
+"""
+    directory = yard.launch("a", python(source, yard.fifo), grace=30.0)
+    yard.hear()
+    attempts.cancel(directory)
+    result = yard.result(directory)
+    assert (result["exit_code"], result["cancelled"], result["timed_out"]) == (7, True, False)
+    assert Path(directory, "stdout").read_text() == "cleaned up\n"
+
+
+def test_sigterm_to_the_supervisor_is_a_cancel_of_the_whole_tree(yard: Yard, cgroup: bool) -> None:
+    """However the request to end arrives, the tree is ended and the result is written."""
+    directory = yard.launch_rogue("a", "ignore", cgroup=cgroup)
+    members = [yard.hear()[1] for _ in range(2)]
+    status = attempts.inspect(directory)
+    assert status["state"] == "running"
+    supervisor = status["supervisor"]
+    assert supervisor is not None
+    os.kill(supervisor["pid"], signal.SIGTERM)
+    result = yard.result(directory)
+    assert (result["cancelled"], result["signal"]) == (True, signal.SIGKILL)
+    assert not [member for member in members if lives(member)]
+
+
+def test_a_flood_is_cut_in_the_middle_and_the_verdict_is_kept(yard: Yard) -> None:
+    """Of 300 MiB the cap is kept: the beginning, a marker, and the end with the verdict."""
+    directory = yard.launch_rogue("a", "flood", "300", output_cap=10_000)
+    yard.hear()
+    most = 0
+    supervised = attempts.inspect(directory)
+    while supervised["state"] == "running":
+        most = max(most, os.stat(os.path.join(directory, "stdout")).st_blocks * 512)
+        supervised = attempts.inspect(directory)
+    result = yard.result(directory)
+    kept = Path(directory, "stdout").read_bytes()
+    written = 300 * (1 << 20) + len(b"DONE: at last\n")
+    assert result["stdout"] == {"bytes": written, "kept": 10_000, "truncated": True}
+    assert kept.startswith(b"xxx") and kept.endswith(b"\nDONE: at last\n")
+    assert f"[tenuto: {written - 10_000} of {written} bytes left out here]".encode() in kept
+    assert len(kept) < 10_100
+    assert most < written  # the middle was given back while the agent was still writing
+
+
+def test_an_agent_that_removes_its_output_has_its_output_kept(yard: Yard) -> None:
+    """The supervisor holds the file itself, not its name."""
+    directory = yard.launch_rogue("a", "unlink")
+    assert yard.result(directory)["exit_code"] == 0
+    assert Path(directory, "stdout").read_text() == "DONE: and covered its tracks\n"
+
+
+def test_the_environment_is_the_allow_list_exactly(yard: Yard) -> None:
+    """Nothing of the launcher's or the supervisor's environment gets through, whatever it holds."""
+    os.environ["CANARY"] = "sings"
+    try:
+        allowed = {"PATH": "/usr/bin:/bin", "ODD": "a=b\nc\udcff", "EMPTY": ""}
+        directory = yard.launch_rogue("a", "environment", env=allowed)
+        yard.result(directory)
+    finally:
+        del os.environ["CANARY"]
+    found = Path(directory, "stdout").read_bytes().decode("utf-8", "surrogateescape").rstrip("\0").split("\0")
+    assert dict(entry.split("=", 1) for entry in found) == {**allowed, "TENUTO_ATTEMPT": yard.prefix + "a"}
+
+
+def test_no_value_of_the_environment_reaches_the_disk(yard: Yard) -> None:
+    """Names are written down, values go through a pipe."""
+    directory = yard.launch_rogue("a", "obey", env={"TOKEN": "canary-5b1f"})
+    yard.result(directory)
+    for folder in (directory, yard.pool):
+        for path in Path(folder).iterdir():
+            assert b"canary-5b1f" not in path.read_bytes(), path
+    assert b"TOKEN" in Path(directory, "spec.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"argv": ["no-such-program"]}, "cannot start 'no-such-program': No such file or directory"),
+        ({"cwd": "/no/such/place"}, "cannot use the working directory '/no/such/place'"),
+        ({"stdin": "/no/such/prompt"}, "cannot read '/no/such/prompt'"),
+    ],
+)
+def test_an_agent_that_cannot_be_started_has_a_result_that_says_why(
+    yard: Yard, change: dict[str, object], reason: str
+) -> None:
+    """It is a result, not a crash, and nobody takes 127 for the agent's own word."""
+    argv = change.pop("argv", ["true"])
+    assert isinstance(argv, list)
+    result = yard.result(yard.launch("a", argv, env={"PATH": os.environ["PATH"]}, **change))
+    assert result["error"] is not None and reason in result["error"]
+    assert (result["exit_code"], result["started"]) == (None, None)
+
+
+def test_an_agent_gets_its_signals_as_a_shell_would_give_them(yard: Yard) -> None:
+    """Python ignores SIGPIPE; an agent that inherited that would write into closed pipes for ever."""
+    directory = yard.launch("a", ["sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status"], env={"PATH": "/usr/bin:/bin"})
+    assert yard.result(directory)["exit_code"] == 0
+    masks = [int(line.split()[1], 16) for line in Path(directory, "stdout").read_text().splitlines()]
+    assert masks == [0, 0]
+
+
+def test_an_agent_that_dies_of_a_signal_says_which(yard: Yard) -> None:
+    result = yard.result(yard.launch("a", python("import os; os.kill(os.getpid(), 11)")))
+    assert (result["exit_code"], result["signal"]) == (None, signal.SIGSEGV)
+
+
+def test_no_cgroup_is_left_behind(yard: Yard) -> None:
+    """An attempt that used a cgroup takes it away with it."""
+    directory = yard.launch_rogue("a", "daemonise")
+    yard.result(directory)
+    [status] = yard.rest(directory)
+    assert status["supervisor"] is not None
+    await_end(status["supervisor"]["pid"])
+    cgroup = records.read(os.path.join(directory, "claim"))["cgroup"]
+    assert cgroup is None or not os.path.exists(cgroup)
+
+
+def test_a_nested_attempt_ends_with_the_one_around_it(yard: Yard, cgroup: bool) -> None:
+    """An agent may itself run an orchestrator: ending the outer attempt ends the inner one's daemon too."""
+    source = f"""
+import sys
+sys.path.insert(0, {str(Path(attempts.__file__).parents[2])!r})
+from tenuto.supervise import attempts, watching
+from tenuto.testing import rogues
+inner = sys.argv[1]
+attempts.launch(inner, {{"attempt": {yard.prefix + "inner"!r}, "argv": rogues.command("daemonise_and_linger", sys.argv[2]),
+    "cwd": "/", "stdin": None, "env": {{}}, "limit": None, "grace": 30.0, "output_cap": 100, "cgroup": {cgroup},
+    "pool": {yard.pool + "-inner"!r}, "cap": 1}})
+watching.wait_any([inner])
+"""
+    inner = yard.directory("inner")
+    outer = yard.launch("outer", python(source, inner, yard.fifo), cgroup=cgroup)
+    members = [yard.hear()[1] for _ in range(2)]
+    attempts.cancel(outer)
+    assert yard.result(outer)["cancelled"]
+    assert not [member for member in members if lives(member)]
+
+
+def test_a_process_knows_the_attempt_it_runs_in(yard: Yard) -> None:
+    """Even a daemon that has emptied its environment is still below its supervisor: it cannot decide gates."""
+    source = f"""
+import os, sys
+sys.path.insert(0, {str(Path(attempts.__file__).parents[2])!r})
+from tenuto.supervise import attempts
+os.environ.clear()
+readable, writable = os.pipe()
+if os.fork():
+    os.read(readable, 1)
+    os._exit(0)
+os.setsid()
+parent = os.getpid()
+if os.fork():
+    os._exit(0)
+while os.getppid() == parent:
+    os.sched_yield()
+print(attempts.enclosing_attempt(), flush=True)
+os.write(writable, b".")
+"""
+    directory = yard.launch("a", python(source))
+    assert yard.result(directory)["exit_code"] == 0
+    assert Path(directory, "stdout").read_text() == f"{yard.prefix}a\n"
+    assert attempts.enclosing_attempt() is None
