@@ -253,7 +253,7 @@ class Budget(TypedDict):
     attempt_micro_usd: int | None
 
 
-class StepBase(TypedDict):
+class StepCommon(TypedDict):
     id: str
     name: str
     stage: str  # "" where the pipeline has no stages
@@ -270,7 +270,7 @@ class StepBase(TypedDict):
     budget: Budget
 
 
-class AgentStep(StepBase):
+class AgentStep(StepCommon):
     kind: Literal["agent"]
     agent: Seat
     modes: dict[str, Seat]
@@ -278,24 +278,24 @@ class AgentStep(StepBase):
     coverage: Coverage | None
 
 
-class ClusterStep(StepBase):
+class ClusterStep(StepCommon):
     kind: Literal["cluster"]
     cluster: Cluster
     aggregate: Seat | None
 
 
-class WavesStep(StepBase):
+class WavesStep(StepCommon):
     kind: Literal["waves"]
     waves: Waves
     between: list[ActionName]
 
 
-class GateStep(StepBase):
+class GateStep(StepCommon):
     kind: Literal["gate"]
     gate: GateAsks
 
 
-class ActionStep(StepBase):
+class ActionStep(StepCommon):
     kind: Literal["action"]
     action: list[ActionName]
 
@@ -330,3 +330,32 @@ class Pipeline(TypedDict):
     budget: Budget
     settings: dict[str, Any]  # kept word for word
     steps: list[Step]
+
+
+# ---- bounds ----------------------------------------------------------------------------------------
+
+
+class Visits(TypedDict):
+    """Visits of one step for one reason."""
+
+    because: str  # "on the way", or the counter of the route that leads there
+    times: int
+    attempts: int  # per visit
+    starts: int  # per visit, restarts inside an attempt included
+
+
+class Contribution(TypedDict):
+    step: str
+    visits: list[Visits]
+    attempts: int
+    starts: int
+
+
+class Bound(TypedDict):
+    """The most that can happen before the run ends or waits for a person."""
+
+    items: int
+    attempts: int
+    starts: int
+    steps: list[Contribution]  # those that start agents, in the order of the pipeline
+    routes: dict[str, int]  # how often each counter can be used up, resets included

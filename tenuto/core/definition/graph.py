@@ -32,9 +32,9 @@ def seats(step: Step) -> Iterator[Seat]:
         yield from step["waves"]["seats"]
 
 
-def outcomes(step: Step) -> Iterator[Outcome]:
+def outcomes(step: Step, but: str = "") -> Iterator[Outcome]:
     """Everything that can follow a step, however deep it stands."""
-    waiting = list(step["on"].values())
+    waiting = [outcome for name, outcome in step["on"].items() if name != but]
     while waiting:
         outcome = waiting.pop(0)
         yield outcome
@@ -49,7 +49,8 @@ def routes(step: Step) -> Iterator[Route]:
 
 
 def jumps(step: Step) -> Iterator[GoOn]:
-    for outcome in outcomes(step):
+    """The ways forward that are not its DONE: a hop that is DONE leads to the next hop instead."""
+    for outcome in outcomes(step, but="DONE"):
         if outcome["do"] == "go_on":
             yield outcome
 
