@@ -2,10 +2,10 @@
 
     python -I -S .../crashing.py LINE FOLDER MODULE FUNCTION [ARGUMENT...]
 
-LINE counts the lines of FOLDER's modules as they are executed. Line 0 never comes: the run
-goes to its end and its number of lines is written to standard error. So every point at which
-a process can die between two lines can be tried, one after the other, and the code under test
-holds no hook for it: nothing an agent could set makes a real process crash.
+LINE counts the lines of FOLDER's modules as they are executed, each of them once. Line 0 never
+comes. A run that reaches its end writes its number of lines to standard error. So death
+before each line can be tried, one after the other, and the code under test holds no hook for
+it: nothing an agent could set makes a real process crash.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def command(line: int, folder: str, module: str, function: str, *arguments: str)
 def run(line: int, folder: str, module: str, function: str, *arguments: str) -> int:
     call = getattr(__import__(module, fromlist=[function]), function)
     own = os.getpid()
-    seen = 0
+    seen: set[tuple[str, int]] = set()
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal seen
         if not frame.f_code.co_filename.startswith(folder):
             return None
         if event == "line" and os.getpid() == own:  # a forked child is not the process under test
-            seen += 1
-            if seen == line:
+            before = len(seen)
+            seen.add((frame.f_code.co_filename, frame.f_lineno))
+            if before < len(seen) == line:
                 os.kill(own, 9)
         return trace
 
@@ -44,9 +44,8 @@ def run(line: int, folder: str, module: str, function: str, *arguments: str) -> 
         code: int = call(*arguments)
     finally:
         sys.settrace(None)
-    if line == 0:
-        sys.stderr.write(f"{seen} lines\n")
-        sys.stderr.flush()
+    sys.stderr.write(f"reached its end after {len(seen)} lines\n")
+    sys.stderr.flush()
     return code
 
 

@@ -106,12 +106,25 @@ def daemonise_and_linger(fifo: str) -> None:
     _last_for_ever()
 
 
-def record_and_daemonise(fifo: str, log: str) -> None:
-    """Leaves one line per start in LOG, and a daemon."""
+def record_and_daemonise(fifo: str, log: str, seat: str) -> None:
+    """Leaves a line per start in LOG, and a daemon; one SEAT is theirs while either of them lives."""
+    name = os.environ["TENUTO_ATTEMPT"] if _take_seat(seat) else "standing"
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.write(descriptor, f"{os.environ['TENUTO_ATTEMPT']}\n".encode())
+    os.write(descriptor, f"{name}\n".encode())
     os.close(descriptor)
     daemonise(fifo)
+
+
+def _take_seat(seat: str) -> bool:
+    import fcntl
+
+    descriptor = os.open(seat, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return False
+    return True
 
 
 def hide(fifo: str) -> None:
@@ -165,19 +178,10 @@ def unlink(fifo: str) -> None:
 
 
 def sit(fifo: str, seats: str, count: str) -> None:
-    """Takes one of COUNT seats while it lives, and says so where there was none left."""
-    import fcntl
-
-    for number in range(int(count)):
-        descriptor = os.open(os.path.join(seats, str(number)), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            continue
-        _tell(fifo, os.environ["TENUTO_ATTEMPT"])
-        return
-    _tell(fifo, "standing")
+    """Takes one of COUNT seats while it or its daemon lives, and says so where there was none left."""
+    seated = any(_take_seat(os.path.join(seats, str(number))) for number in range(int(count)))
+    _tell(fifo, os.environ["TENUTO_ATTEMPT"] if seated else "standing")
+    daemonise(fifo)
 
 
 def environment(fifo: str) -> None:

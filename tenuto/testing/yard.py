@@ -7,7 +7,7 @@ import select
 import sys
 import time
 
-from tenuto.supervise import attempts, identity, processes, watching
+from tenuto.supervise import attempts, identity, kernel, processes, watching
 from tenuto.testing import crashing, rogues
 
 TYPE_CHECKING = False
@@ -22,17 +22,20 @@ DEADLINE = 60.0  # for what must happen; reaching it is a failure, never a resul
 
 
 class Yard:
-    def __init__(self, root: str, cap: int = 4) -> None:
+    def __init__(self, root: str, cap: int = 4, prefix: str | None = None) -> None:
+        """A new yard; with a prefix, the yard that is already there, shared with whoever made it."""
         self.root = os.path.join(root, "attempts")
         self.pool = os.path.join(root, "slots")
         self.work = os.path.join(root, "work")
         self.fifo = os.path.join(root, "fifo")
         self.cap = cap
+        self.shared = prefix is not None
         # Attempts of other yards on this machine must not be mistaken for ours.
-        self.prefix = f"y{os.urandom(4).hex()}-"
-        for directory in (self.root, self.work):
-            os.makedirs(directory)
-        os.mkfifo(self.fifo)
+        self.prefix = prefix or f"y{os.urandom(4).hex()}-"
+        if not self.shared:
+            for directory in (self.root, self.work):
+                os.makedirs(directory)
+            os.mkfifo(self.fifo)
         self._ear = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._heard = b""
 
@@ -43,7 +46,7 @@ class Yard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Whatever a failed test left behind must not outlive it."""
-        for process in self.alive():
+        for process in () if self.shared else self.alive():
             processes.send(process, 9)
         os.close(self._ear)
         attempts.collect_ended()
@@ -83,6 +86,18 @@ class Yard:
         attempts.start_supervisor(directory, spec["env"], command)
         return directory
 
+    def claimed(self, directory: str) -> Status:
+        """Wait until a supervisor has claimed it."""
+        watch = kernel.watch_new_names([directory])
+        try:
+            while (status := attempts.inspect(directory))["state"] == "launching":
+                if not select.select([watch], [], [], DEADLINE)[0]:
+                    raise TimeoutError(f"nobody claims it: {status}")
+                os.read(watch, 4096)
+        finally:
+            os.close(watch)
+        return status
+
     def rest(self, *directories: str) -> list[Status]:
         """Wait until all of them have come to rest."""
         waiting = list(directories)
@@ -100,9 +115,9 @@ class Yard:
                 raise LookupError(f"no result: {status}\n{log.read()}")
         return status["result"]
 
-    def hear(self) -> tuple[str, Process]:
+    def hear(self, within: float = DEADLINE) -> tuple[str, Process]:
         """The next thing an agent says: its name for the process, and the process."""
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + within
         while b"\n" not in self._heard:
             ready, _, _ = select.select([self._ear], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:

@@ -1,0 +1,126 @@
+"""A supervisor may die at any line: nothing runs twice, nothing is left, no slot is used too early."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenuto.supervise import attempts, records
+from tenuto.testing import rogues
+from tenuto.testing.killing import die_before_lines
+from tenuto.testing.yard import Yard, await_end, lives, python
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    with Yard(str(tmp_path), cap=1) as made:
+        yield made
+
+
+def kill_supervisor(directory: str) -> None:
+    supervisor = attempts.inspect(directory)["supervisor"]
+    assert supervisor is not None
+    os.kill(supervisor["pid"], signal.SIGKILL)
+    await_end(supervisor["pid"])
+
+
+@pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "walk"])
+def test_a_supervisor_may_die_before_any_of_its_lines(yard: Yard, cgroup: bool) -> None:
+    """An attempt is finished and ran once, or is lost and ran at most once, or was never claimed and
+    never ran; an agent never starts while anything of the one before it lives. Every seventh line here,
+    every line in `make prove`."""
+    seen = die_before_lines(yard, range(1, 1000, 7), cgroup)
+    assert set(seen) == {"launching", "lost", "finished"}
+    assert yard.result(yard.launch_rogue("last", "obey"))["exit_code"] == 0
+    attempts.sweep(yard.root)
+    assert yard.alive() == []
+
+
+def test_an_agent_dies_with_its_supervisor_and_the_rest_is_swept(yard: Yard) -> None:
+    """The agent gets the parent-death signal; its deaf daemon does not, and lives until the sweep."""
+    directory = yard.launch_rogue("a", "daemonise_and_linger")
+    (_, daemon), (_, agent) = yard.hear(), yard.hear()
+    kill_supervisor(directory)
+    await_end(agent.pid)
+    [status] = yard.rest(directory)
+    assert (status["state"], status["may_have_run"], status["swept"]) == ("lost", True, False)
+    assert lives(daemon)
+    report = attempts.sweep(yard.root)
+    assert not lives(daemon)
+    assert report["unproven"] == []
+    assert [gone["pid"] for gone in report["ended"][directory]] == [daemon.pid]
+    assert attempts.inspect(directory)["swept"]
+    assert attempts.sweep(yard.root) == {"ended": {}, "unproven": []}
+
+
+def test_a_killed_supervisors_slot_waits_for_its_tree(yard: Yard) -> None:
+    """Nobody swept: whoever is next in the queue ends what is left before it starts its own agent."""
+    first = yard.launch_rogue("first", "daemonise_and_linger", cgroup=False)
+    (_, daemon), _ = yard.hear(), yard.hear()
+    second = yard.launch_rogue("second", "obey")
+    kill_supervisor(first)
+    name, _ = yard.hear()
+    assert name == "agent"
+    assert not lives(daemon)
+    assert yard.result(second)["exit_code"] == 0
+
+
+def test_a_daemon_without_environment_is_found_in_its_cgroup(yard: Yard) -> None:
+    """The mark can be thrown away, the cgroup cannot. Without a cgroup this one would not be found."""
+    hide_and_stay = f"{' '.join(rogues.command('hide', yard.fifo))}; kill -STOP $$"
+    directory = yard.launch("a", ["sh", "-c", hide_and_stay], env={"PATH": "/usr/bin:/bin"})
+    _, daemon = yard.hear()
+    if records.read(os.path.join(directory, "claim"))["cgroup"] is None:
+        pytest.skip("needs a cgroup v2 that this user may write")
+    kill_supervisor(directory)
+    assert lives(daemon)
+    assert attempts.sweep(yard.root)["unproven"] == []
+    assert not lives(daemon)
+
+
+def test_a_sweep_leaves_an_attempt_of_the_same_name_alone(tmp_path: Path) -> None:
+    """Two repositories may use the same attempt id; a living supervisor's tree is never an orphan."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with Yard(str(tmp_path / "one")) as one, Yard(str(tmp_path / "two")) as two:
+        two.prefix = one.prefix
+        dead = one.launch_rogue("same", "daemonise_and_linger", cgroup=False)
+        (_, orphan), _ = one.hear(), one.hear()
+        living = two.launch_rogue("same", "daemonise_and_linger", cgroup=False)
+        others = [two.hear()[1] for _ in range(2)]
+        kill_supervisor(dead)
+        report = attempts.sweep(one.root)
+        assert not lives(orphan)
+        assert report["unproven"] == []
+        assert all(lives(process) for process in others)
+        attempts.cancel(living)
+        assert two.result(living)["cancelled"]
+
+
+def test_an_orphan_below_a_living_outer_supervisor_is_still_an_orphan(yard: Yard) -> None:
+    """Supervisors nest: what an inner one leaves is inherited by the outer one, and swept all the same."""
+    source = f"""
+import sys
+sys.path.insert(0, {str(Path(attempts.__file__).parents[2])!r})
+from tenuto.testing.yard import Yard
+inner = Yard(sys.argv[1])
+inner.prefix = {yard.prefix!r}
+inner.fifo = sys.argv[2]
+inner.rest(inner.launch_rogue("inner", "daemonise_and_linger", cgroup=False))
+inner.hear()
+"""
+    place = Path(yard.work, "inner")
+    place.mkdir()
+    outer = yard.launch("outer", python(source, str(place), yard.fifo), cgroup=False)
+    (_, daemon), _ = yard.hear(), yard.hear()
+    inner = os.path.join(place, "attempts", yard.prefix + "inner")
+    kill_supervisor(inner)
+    assert lives(daemon)
+    assert attempts.sweep(os.path.join(place, "attempts"))["unproven"] == []
+    assert not lives(daemon)
+    attempts.cancel(outer)
+    assert yard.result(outer)["cancelled"]
