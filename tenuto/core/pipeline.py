@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-    from tenuto.core.pipeline_records import Pipeline, Problem, Setup, Step
+    from tenuto.core.pipeline_records import Pipeline, Problem, Setup, StageGate, Step
 
 DIALECTS = ("context", "flow", "feature_docs", "staged", "feature_state")
 LANGUAGE = 1
@@ -64,12 +64,14 @@ def check(
     return _own(checked), []
 
 
-def stage_gates(pipeline: Pipeline) -> list[dict[str, object]]:
-    """For each stage with evidence: what it must leave behind, and which step does. In order."""
-    order = list(dict.fromkeys(step["stage"] for step in pipeline["steps"] if step["stage"] and not step["aside"]))
-    found: list[dict[str, object]] = []
+def stage_gates(pipeline: Pipeline, switches: Mapping[str, bool] | None = None) -> list[StageGate]:
+    """For each stage with evidence: what it must leave behind, and which step does. Skipped steps prove nothing."""
+    on = {**pipeline["switches"], **(switches or {})}
+    running = [step for step in pipeline["steps"] if step["when"] == "always" or on.get(step["when"])]
+    order = list(dict.fromkeys(step["stage"] for step in running if step["stage"] and not step["aside"]))
+    found: list[StageGate] = []
     for index, stage in enumerate(order):
-        proving = [step for step in pipeline["steps"] if step["stage"] == stage and step["evidence_for_next"]]
+        proving = [step for step in running if step["stage"] == stage and step["evidence_for_next"]]
         if proving:
             required = list(dict.fromkeys(path for step in proving for path in step["evidence_for_next"]))
             following = order[index + 1] if index + 1 < len(order) else "COMPLETE"

@@ -332,6 +332,15 @@ class Pipeline(TypedDict):
     steps: list[Step]
 
 
+class StageGate(TypedDict):
+    """What a stage must leave behind, from the evidence of its steps."""
+
+    stage: str
+    next: str  # the following stage, or COMPLETE
+    required: list[str]
+    step: str  # the last one that proves something
+
+
 # ---- bounds ----------------------------------------------------------------------------------------
 
 

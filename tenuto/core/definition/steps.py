@@ -376,7 +376,7 @@ def _review_route(review: View, step: Step, setting: Setting) -> dict[str, objec
     if review.has("fix"):
         bounded = bound("max_fix_attempts", "maxFixAttempts", 10)
         outcome = {
-            "route": [review.get("fix").value],
+            "route": [review.get("fix").value, step["id"]],
             "at_most": bounded,
             "counter": f"{step['id']}.fix",
             "then": outcome,
