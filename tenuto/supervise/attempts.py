@@ -103,7 +103,9 @@ def collect_ended() -> None:
 
 def _check(spec: Spec) -> None:
     def refuse(what: str) -> BadInput:
-        return BadInput("bad-attempt-spec", f"attempt {spec['attempt']!r} cannot be launched: {what}", "correct the specification")
+        return BadInput(
+            "bad-attempt-spec", f"attempt {spec['attempt']!r} cannot be launched: {what}", "correct the specification"
+        )
 
     texts = [spec["attempt"], spec["cwd"], *spec["argv"], *spec["env"], *spec["env"].values()]
     if not spec["attempt"] or not spec["argv"] or not spec["argv"][0]:

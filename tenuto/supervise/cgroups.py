@@ -116,4 +116,3 @@ def remove(path: str | None) -> None:
             os.rmdir(folder)
         except OSError:
             pass
-

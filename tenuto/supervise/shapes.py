@@ -1,12 +1,12 @@
 """The records an attempt directory holds. Imported for types only, never at run time.
 
-    spec.json      what to run (names of the environment, never its values)
-    launch.json    who launched, and which supervisor process was started
-    claim          the one supervisor that may start the agent, or void
-    started.json   the agent: written without its identity before it starts, then with it
-    stdout stderr  the agent's output, each bounded
-    result.json    how it ended; written when nothing of the tree is left
-    swept.json     what was left by a supervisor that was killed, and is now ended
+spec.json      what to run (names of the environment, never its values)
+launch.json    who launched, and which supervisor process was started
+claim          the one supervisor that may start the agent, or void
+started.json   the agent: written without its identity before it starts, then with it
+stdout stderr  the agent's output, each bounded
+result.json    how it ended; written when nothing of the tree is left
+swept.json     what was left by a supervisor that was killed, and is now ended
 """
 
 from __future__ import annotations

@@ -115,6 +115,12 @@ class Yard:
                 raise LookupError(f"no result: {status}\n{log.read()}")
         return status["result"]
 
+    def await_supervisors(self) -> None:
+        """Until every supervisor that this process started has ended, those that lost the claim, too."""
+        for process in list(attempts._started):
+            await_end(process.pid)
+        attempts.collect_ended()
+
     def hear(self, within: float = DEADLINE) -> tuple[str, Process]:
         """The next thing an agent says: its name for the process, and the process."""
         deadline = time.monotonic() + within

@@ -168,7 +168,9 @@ def test_an_agent_that_cannot_be_started_has_a_result_that_says_why(
 
 def test_an_agent_gets_its_signals_as_a_shell_would_give_them(yard: Yard) -> None:
     """Python ignores SIGPIPE; an agent that inherited that would write into closed pipes for ever."""
-    directory = yard.launch("a", ["sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status"], env={"PATH": "/usr/bin:/bin"})
+    directory = yard.launch(
+        "a", ["sh", "-c", "grep -E '^Sig(Ign|Blk)' /proc/self/status"], env={"PATH": "/usr/bin:/bin"}
+    )
     assert yard.result(directory)["exit_code"] == 0
     masks = [int(line.split()[1], 16) for line in Path(directory, "stdout").read_text().splitlines()]
     assert masks == [0, 0]
