@@ -6,7 +6,7 @@
               cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows
     state     the folded run, as a cache, with the sequence number it stands at
     render    what we wrote to projected files: hash always, body for the last few
-    log       what we appended to append-only files
+    log       what we appended to append-only files; logged = how long each is
     blob      artifacts by their hash (large ones lie in objects/)
     passage   the searchable text, with its full-text index
 
@@ -40,6 +40,7 @@ CREATE TABLE render(
   path TEXT NOT NULL, n INTEGER NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, sha256 TEXT NOT NULL, body BLOB,
   PRIMARY KEY(path, n)) WITHOUT ROWID;
 CREATE TABLE log(path TEXT NOT NULL, pos INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY(path, pos)) WITHOUT ROWID;
+CREATE TABLE logged(path TEXT PRIMARY KEY, length INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE blob(sha256 TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE passage(id INTEGER PRIMARY KEY, run TEXT, source TEXT, path TEXT, heading TEXT, body TEXT);
 CREATE INDEX passage_source ON passage(run, source);

@@ -22,6 +22,7 @@ from _thread import RLock
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged
+from tenuto.stores.cards import card
 from tenuto.stores.schema import check_version, migrate
 
 TYPE_CHECKING = False
@@ -219,17 +220,16 @@ class SqliteReader:
         ))  # fmt: skip
 
     def log_length(self, path: str) -> int:
-        row = self._db.execute(
-            "SELECT pos + length(body) FROM log WHERE path=? ORDER BY pos DESC LIMIT 1", (path,)
-        ).fetchone()
+        row = self._db.execute("SELECT length FROM logged WHERE path=?", (path,)).fetchone()
         return row[0] if row else 0
+
+    def logs(self) -> list[tuple[str, int]]:
+        """Every append-only file, and how long it should be."""
+        return self._db.execute("SELECT path, length FROM logged ORDER BY path").fetchall()  # type: ignore[no-any-return]
 
     def log_text(self, path: str) -> Iterator[bytes]:
         for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)):
             yield body
-
-    def logs(self) -> list[str]:
-        return [path for (path,) in self._db.execute("SELECT DISTINCT path FROM log ORDER BY path")]
 
     def blob(self, sha: str) -> bytes | None:
         row = self._db.execute("SELECT body FROM blob WHERE sha256=?", (sha,)).fetchone()
@@ -287,18 +287,24 @@ class SqliteTransaction(SqliteReader):
         self._db.execute("UPDATE render SET body=NULL WHERE path=? AND n=?", (path, n - _KEEP_BODIES))
 
     def append_log(self, path: str, text: bytes) -> None:
-        self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, self.log_length(path), text))
+        length = self.log_length(path)
+        self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, length, text))
+        self._db.execute("INSERT OR REPLACE INTO logged VALUES(?,?)", (path, length + len(text)))
 
     def reset_log(self, path: str, text: bytes) -> None:
         """The file is somebody else's text now; what follows is appended to that."""
         self._db.execute("DELETE FROM log WHERE path=?", (path,))
-        self._db.execute("INSERT INTO log VALUES(?,0,?)", (path, text))
+        self._db.execute("DELETE FROM logged WHERE path=?", (path,))
+        self.append_log(path, text)
 
     def put_blob(self, sha: str, body: bytes) -> None:
         self._db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", (sha, body))
 
-    def put_note(self, name: str, value: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO note VALUES(?,?)", (name, value))
+    def put_note(self, name: str, value: str | None) -> None:
+        if value is None:
+            self._db.execute("DELETE FROM note WHERE name=?", (name,))
+        else:
+            self._db.execute("INSERT OR REPLACE INTO note VALUES(?,?)", (name, value))
 
     def index(self, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
         from tenuto.stores.passages import replace
@@ -345,23 +351,3 @@ class Writing:
                 self._journal.rollback()
         finally:
             self._journal.unlock()
-
-
-def card(state: Any) -> Json:
-    """What a list of runs shows, small enough to keep for each."""
-    if "id" not in state:
-        return {}
-    fields = (
-        "id",
-        "name",
-        "mode",
-        "status",
-        "pipeline",
-        "created_at",
-        "updated_at",
-        "graduated_at",
-        "position",
-        "summary",
-        "driver",
-    )
-    return {field: state[field] for field in fields}

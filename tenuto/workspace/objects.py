@@ -11,7 +11,11 @@ import os
 
 from tenuto.encoding import sha256
 from tenuto.errors import NotFound
-from tenuto.files.places import write_all
+from tenuto.files.places import place, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tenuto.ports import Reader
 
 _CHUNK = 1 << 20
 
@@ -62,6 +66,33 @@ def import_open_file(state: str, file: int) -> tuple[str, int, str]:
     path = object_path(state, hashed.hexdigest())
     _settle(temporary, path)
     return hashed.hexdigest(), size, path
+
+
+def content_of(state: str, reader: Reader, sha: str) -> bytes | str:
+    """A stored content by its hash: the bytes, or the path of the object file where they are many."""
+    body = reader.blob(sha)
+    if body is not None:
+        return body
+    path = object_path(state, sha)
+    if not os.path.exists(path):
+        raise NotFound("no-such-content", f"nothing is stored under {sha}", "tenuto verify", sha256=sha)
+    return path
+
+
+def hash_at(root: str, path: str) -> str | None:
+    """The hash of a file below the repository; None where there is none."""
+    spot = place(root, path, create=False)
+    if spot is None:
+        return None
+    with spot:
+        try:
+            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.fd)
+        except OSError:
+            return None
+    try:
+        return hash_file(file)[0]
+    finally:
+        os.close(file)
 
 
 def hash_file(file: int) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from tenuto.encoding import NotJson, digest
+from tenuto.encoding import NotJson, digest, loads
 from tenuto.errors import Refused, TenutoError
 from tenuto.files.exchange import look
 from tenuto.files.places import place
@@ -42,6 +42,25 @@ def reconcile(turn: Turn, run: Run) -> None:
             continue  # the work tree is gone; the journal is not
         for path in dialect.paths(run, turn.repo):
             _look_at(turn, run, dialect, root, path, where.get("tree", ""))
+    unproven = turn.tx.note(f"unproven:{run['id']}")
+    if unproven:
+        _prove(turn, run, loads(unproven))
+
+
+def _prove(turn: Turn, run: Run, paths: list[str]) -> None:
+    """Artifacts of the last turn: a crash may have come between their event and their file."""
+    from tenuto.workspace.objects import content_of, hash_at
+
+    root = turn.workspace.root_of(tree_of(run))
+    if root is None:
+        return
+    for artifact in run["artifacts"].values():
+        if artifact["path"] in paths:
+            found = hash_at(root, artifact["path"])
+            known = [render[0] for render in turn.tx.renders(key_of(tree_of(run), artifact["path"]))]
+            if found is None or (found != artifact["sha256"] and found in known):
+                content = content_of(turn.workspace.state, turn.tx, artifact["sha256"])
+                turn.artifacts[artifact["path"]] = (run["id"], artifact["sha256"], content)
 
 
 def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree: str) -> None:
@@ -63,7 +82,7 @@ def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree:
             )
         return
     known = [render[0] for render in renders]
-    _look_at_shelf(turn, run, dialect, key, path, [*known, turn.tx.note(f"shelf:{key}")])
+    _look_at_shelf(turn, run, dialect, key, path, renders, found)
     if found is not None and digest(found) in known:
         return
     if found is None or not found.strip(b"\0 \t\r\n"):
@@ -151,24 +170,39 @@ def absorb_artifact(turn: Turn, run: Run, path: str) -> None:
     turn.tx.remember(key, (sha, None, run["id"], run["version"]))
 
 
-def check_log(turn: Turn, path: str, text: bytes) -> Publication:
-    """An append-only file: whatever stands there stays there, and ours follows it."""
-    expected = turn.tx.log_length(path)
+def check_logs(turn: Turn, texts: dict[str, bytes]) -> list[Publication]:
+    """Append-only files: whatever stands there stays there, what a crash cut off is completed, and ours follows."""
+    lengths = dict(turn.tx.logs())
+    made = []
+    for path in [*texts, *(path for path in lengths if path not in texts)]:
+        if _log_size(turn, path) not in (lengths.get(path, 0), 0 if path not in lengths else -1):
+            _log_differs(turn, path)
+        elif path not in texts:
+            continue
+        if path in texts:
+            turn.tx.append_log(path, texts[path])
+        made.append(Publication("", path, None, texts.get(path, b""), "", "log", True))
+    return made
+
+
+def _log_size(turn: Turn, path: str) -> int:
+    """-1: there is no such file."""
     spot = place(turn.workspace.root, path, create=False)
-    size = -1
-    if spot is not None:
-        with spot:
-            try:
-                size = os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False).st_size
-            except FileNotFoundError:
-                pass
-            if size not in (-1, expected):
-                _log_differs(turn, path, spot.read() or b"")
-    turn.tx.append_log(path, text)
-    return Publication("", path, None, text, "", "log", True)
+    if spot is None:
+        return -1
+    with spot:
+        try:
+            return os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False).st_size
+        except FileNotFoundError:
+            return -1
 
 
-def _log_differs(turn: Turn, path: str, found: bytes) -> None:
+def _log_differs(turn: Turn, path: str) -> None:
+    spot = place(turn.workspace.root, path, create=False)
+    if spot is None:
+        return
+    with spot:
+        found = spot.read() or b""
     ours = b"".join(turn.tx.log_text(path))
     if ours.startswith(found):
         return  # cut short by a crash: publishing completes it
@@ -183,7 +217,9 @@ def _log_differs(turn: Turn, path: str, found: bytes) -> None:
     turn.tx.reset_log(path, found)
 
 
-def _look_at_shelf(turn: Turn, run: Run, dialect: Dialect, key: str, path: str, known: list[str | None]) -> None:
+def _look_at_shelf(
+    turn: Turn, run: Run, dialect: Dialect, key: str, path: str, renders: list[Any], found: bytes | None
+) -> None:
     """What the last publication displaced: somebody who held it open may have written to it since."""
     fd = shelf(turn.workspace.state, create=False)
     if fd is None:
@@ -192,9 +228,17 @@ def _look_at_shelf(turn: Turn, run: Run, dialect: Dialect, key: str, path: str, 
         late = look(fd, shelf_name(key))
     finally:
         os.close(fd)
-    if late is not None and digest(late) not in known and not turn.tx.has_key(run["id"], f"late:{digest(late)}"):
+    if late is None or late == found:
+        return
+    sha = digest(late)
+    if sha in [render[0] for render in renders] or sha == turn.tx.note(f"shelf:{key}"):
+        return
+    # The beginning of a render of ours is what a crash left of a file that was never published.
+    if any(body is not None and body.startswith(late) for _, body, _, _ in renders):
+        return
+    if not turn.tx.has_key(run["id"], f"late:{sha}"):
         turn.workspace.warn(f"{path}: a write to the file that was there before came late; it is absorbed")
-        absorb(turn, run, dialect, path, turn.tx.renders(key), late, late=True)
+        absorb(turn, run, dialect, path, renders, late, late=True)
 
 
 def _damaged(turn: Turn, dialect: Dialect, path: str, found: bytes | None) -> None:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from tenuto.core.decide import decide, decide_repo
 from tenuto.core.fold import apply, apply_repo
-from tenuto.encoding import digest
+from tenuto.encoding import digest, dumps
 from tenuto.errors import NotFound
 from tenuto.workspace.locate import main_root, root_of_tree
 from tenuto.workspace.publish import Publication, key_of, publish_all
-from tenuto.workspace.reconcile import absorb, absorb_artifact, check_log, look_before_first_write, reconcile, tree_of
+from tenuto.workspace.reconcile import absorb, absorb_artifact, check_logs, look_before_first_write, reconcile, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,16 +49,21 @@ class Workspace:
     def turn(self) -> Turn:
         return Turn(self)
 
+    def __getattr__(self, name: str) -> Any:
+        """`workspace.context`, `workspace.flow`, ...: the commands of a dialect, loaded when first used."""
+        if name.startswith("_") or name not in self.dialects:
+            raise AttributeError(name)
+        api = self.__dict__[name] = self.dialects[name].api(self)
+        return api
+
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 
     def root_of(self, tree: str) -> str | None:
         """Where the files of a work tree lie; None when that work tree is gone."""
-        return (
-            self.root
-            if tree == self.tree
-            else root_of_tree(self.state, tree, main_root(self.root, self.tree, self.state))
-        )
+        if tree == self.tree:
+            return self.root
+        return root_of_tree(self.state, tree, main_root(self.root, self.tree, self.state))
 
     def absorb(self, publication: Publication, found: bytes, standing: bytes, depth: int) -> None:
         """While we published, somebody wrote `found`: one more turn, under the lock we hold, takes it in."""
@@ -89,9 +94,8 @@ class Turn:
         self._runs: dict[str, Run | None] = {}
         self._events: dict[str, list[Any]] = {}
         self.seen: dict[str, bytes | None] = {}  # state files as found in this turn, by key_of
-        self._artifacts: dict[
-            str, tuple[str, str, bytes | str]
-        ] = {}  # path -> run, hash, content or the file that holds it
+        # Artifacts to be shown: path -> run, hash, content (or the name of the file that holds it).
+        self.artifacts: dict[str, tuple[str, str, bytes | str]] = {}
         self._logs: dict[str, bytes] = {}
 
     # -- looking
@@ -169,7 +173,7 @@ class Turn:
     ) -> list[Any]:
         run = self.existing(name)
         absorb_artifact(self, run, path)
-        self._artifacts[path] = (name, sha, content)
+        self.artifacts[path] = (name, sha, content)
         stored: Any = {"do": "StoreArtifact", "name": artifact, "path": path, "sha256": sha, "size": size, **where}
         return self.do(name, stored)
 
@@ -230,8 +234,8 @@ class Turn:
             publications += self._renders(run)
         if self._events.get(REPO):
             self.tx.append(REPO, self.repo["version"] - len(self._events[REPO]), self._events[REPO], self.repo)
-        for path, text in self._logs.items():
-            publications.append(check_log(self, path, text))
+        if self._runs:
+            publications += check_logs(self, self._logs)
         changed = any(self._events.values()) or bool(self._logs) or any(p.remembered for p in publications)
         return publications, changed
 
@@ -252,11 +256,21 @@ class Turn:
                     self.tx.put_note(f"shelf:{key}", digest(found))  # what the shelf will hold, and is no late write
                 if new or found != body:
                     made.append(Publication(tree, path, found, body, run["id"], dialect.name, new))
-        for path, (owner, sha, content) in self._artifacts.items():
-            if owner == run["id"]:
-                new = self._remember(key_of(tree_of(run), path), sha, None, run)
-                made.append(Publication(tree_of(run), path, None, content, owner, "", new))
-        return made
+        return made + self._shown_artifacts(run)
+
+    def _shown_artifacts(self, run: Run) -> list[Publication]:
+        """Until a later turn has seen them in place, artifacts count as unproven: a crash may come before they are written."""
+        mine = {path: kept for path, kept in self.artifacts.items() if kept[0] == run["id"]}
+        note = f"unproven:{run['id']}"
+        if mine:
+            self.tx.put_note(note, dumps(list(mine)))
+        elif self._events.get(run["id"]) and self.tx.note(note):
+            self.tx.put_note(note, None)
+        tree = tree_of(run)
+        return [
+            Publication(tree, path, None, content, run["id"], "", self._remember(key_of(tree, path), sha, None, run))
+            for path, (_, sha, content) in mine.items()
+        ]
 
     def _remember(self, key: str, sha: str, body: bytes | None, run: Run) -> bool:
         newest = self.tx.renders(key)[:1]

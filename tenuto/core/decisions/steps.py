@@ -128,6 +128,10 @@ def restart_stage(case: Case, c: Any) -> list[Any]:
         raise Refused(
             "run-ended", f"cannot restart {stage} of run {run['id']}: it is {run['status']}", status=run["status"]
         )
+    here = _here(run)
+    stages = [entry.get("stage") for entry in run["schedule"]]
+    if here is None or stages.index(stage) > stages.index(here.get("stage")):
+        raise Refused("stage-ahead", f"run {run['id']} has not reached {stage}; it cannot be restarted", stage=stage)
     return [
         case.event("StageRestarted", stage=stage, reason=c["reason"], to=first),
         case.event("StepStarted", step=first, item=None, iteration=1),

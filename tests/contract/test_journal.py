@@ -1,0 +1,252 @@
+"""The Journal contract: every store keeps the same promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenuto.core.fold import FOLD_VERSION, fold
+from tenuto.encoding import dumps
+from tenuto.errors import Conflict, SchemaSkew
+from tenuto.stores.memory import MemoryJournal
+from tenuto.stores.sqlite import SqliteJournal
+
+AT = "2026-11-15T10:00:00.000Z"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    made: Any = MemoryJournal() if request.param == "memory" else SqliteJournal(str(tmp_path / "state"))
+    yield made
+    made.close()
+
+
+def noted(text: str, **more: Any) -> Any:
+    return {"type": "Noted", "v": 1, "at": AT, "by": "test", "text": text, "extra": {}, **more}
+
+
+def started(run: str, at: str = AT) -> Any:
+    return {
+        "type": "RunStarted", "v": 1, "at": at, "by": "test", "run": run, "name": run, "request": "", "summary": "",
+        "mode": "standard", "pipeline": {"name": "orchestrate", "hash": None}, "driver": "manual", "dialects": {"context": {}},
+        "order": "any", "schedule": [], "evidence": {}, "settings": {},
+    }  # fmt: skip
+
+
+def append(journal: Any, run: str, expected: int, *events: Any) -> None:
+    with journal.write() as tx:
+        before = [*tx.events(run)]
+        tx.append(run, expected, list(events), fold([*before, *events]))
+
+
+def test_events_come_back_word_for_word_and_in_order(journal: Any) -> None:
+    """Text is stored as it was given: unicode, control characters, key order, numbers."""
+    events = [started("a"), noted("ä → \u0000 \ud7ff"), noted("two", z=1, a=[1.5, None, True])]
+    append(journal, "a", 0, *events)
+    with journal.read() as reader:
+        assert [dumps(e) for e in reader.events("a")] == [dumps(e) for e in events]
+        assert [e["text"] for e in reader.events("a", 1)] == ["ä → \u0000 \ud7ff", "two"]
+        assert reader.version("a") == 3
+
+
+def test_an_append_at_another_version_is_refused_and_changes_nothing(journal: Any) -> None:
+    append(journal, "a", 0, started("a"))
+    for wrong in (0, 2):
+        with pytest.raises(Conflict) as refusal:
+            append(journal, "a", wrong, noted("late"))
+        assert refusal.value.code == "stale-version" and refusal.value.retryable
+    with journal.read() as reader:
+        assert reader.version("a") == 1
+
+
+def test_a_second_event_with_the_same_key_is_refused_by_the_store(journal: Any) -> None:
+    append(journal, "a", 0, started("a"), noted("first", key="k"))
+    with pytest.raises(Conflict) as refusal:
+        append(journal, "a", 2, noted("again", key="k"))
+    assert refusal.value.code == "duplicate-key"
+    append(journal, "b", 0, started("b"), noted("another run", key="k"))
+    with journal.read() as reader:
+        assert reader.has_key("a", "k") and not reader.has_key("a", "other")
+        assert reader.version("a") == 2
+
+
+def test_what_fails_inside_a_block_leaves_nothing(journal: Any) -> None:
+    append(journal, "a", 0, started("a"))
+    with pytest.raises(ZeroDivisionError), journal.write() as tx:
+        tx.append("a", 1, [noted("x")], tx.load("a"))
+        tx.put_blob("h", b"x")
+        tx.append_log("history.md", b"x")
+        tx.remember("p", ("sha", b"body", "a", 2))
+        raise ZeroDivisionError
+    with journal.read() as reader:
+        assert reader.version("a") == 1
+        assert reader.blob("h") is None
+        assert reader.log_length("history.md") == 0
+        assert reader.renders("p") == []
+
+
+def test_many_appends_in_one_block_are_one_commit(journal: Any) -> None:
+    """Group commit: all of them or none, and a reader sees none before the end."""
+    with journal.write() as tx:
+        for number in range(50):
+            tx.append(f"r{number}", 0, [started(f"r{number}")], fold([started(f"r{number}")]))
+        with journal_reader_elsewhere(journal) as elsewhere:
+            assert elsewhere.version("r0") == 0
+    with journal.read() as reader:
+        assert all(reader.version(f"r{number}") == 1 for number in range(50))
+
+
+def journal_reader_elsewhere(journal: Any) -> Any:
+    """A second process would open the file anew; the memory store has one reader for all."""
+    return SqliteJournal(journal.directory).read() if isinstance(journal, SqliteJournal) else journal.read()
+
+
+def test_a_reader_is_never_in_the_way_of_the_writer(journal: Any) -> None:
+    append(journal, "a", 0, started("a"))
+    with journal_reader_elsewhere(journal) as reader:
+        before = reader.version("a")
+        append(journal, "a", 1, noted("meanwhile"))
+        assert reader.version("a") == before == 1
+    with journal.read() as reader:
+        assert reader.version("a") == 2
+
+
+def test_the_loaded_run_is_the_fold_of_its_events_at_every_version(journal: Any) -> None:
+    events = [started("a"), *(noted("n" * n) for n in range(0, 3000, 100))]
+    for number, event in enumerate(events):
+        append(journal, "a", number, event)
+        with journal.read() as reader:
+            assert reader.load("a") == fold(events[: number + 1])
+
+
+def test_a_state_row_of_another_fold_is_not_used(tmp_path: Path) -> None:
+    journal = SqliteJournal(str(tmp_path))
+    append(journal, "a", 0, started("a"))
+    journal.connection().execute("UPDATE state SET fold=?, body='{\"version\": 99}'", (FOLD_VERSION + 1,))
+    with journal.read() as reader:
+        found = reader.load("a")
+    assert found is not None and found["version"] == 1 and found["name"] == "a"
+
+
+def test_a_run_that_never_started_is_none(journal: Any) -> None:
+    with journal.read() as reader:
+        assert reader.load("nobody") is None
+        assert reader.load_repo()["current"] is None
+
+
+def test_runs_are_listed_newest_first_and_by_dialect(journal: Any) -> None:
+    for number in (2, 1, 3):
+        append(journal, f"r{number}", 0, started(f"r{number}", f"2026-11-15T10:00:0{number}.000Z"))
+    with journal.read() as reader:
+        assert [card["id"] for card in reader.runs()] == ["r3", "r2", "r1"]
+        assert [card["id"] for card in reader.runs(limit=1)] == ["r3"]
+        assert reader.runs(dialect="flow") == []
+        assert len(reader.runs(dialect="context")) == 3
+
+
+def test_the_last_eight_renders_keep_their_text_and_older_ones_their_hash(journal: Any) -> None:
+    for number in range(10):
+        with journal.write() as tx:
+            tx.remember("p", (f"sha{number}", f"body{number}".encode(), "a", number))
+    with journal.read() as reader:
+        made = reader.renders("p")
+        assert [render[0] for render in made] == [f"sha{n}" for n in range(9, 1, -1)]
+        assert all(render[1] is not None for render in made)
+        assert reader.render_of("sha0") == ("p", ("sha0", None, "a", 0))
+        assert reader.projected() == [("p", "a", "sha9")]
+
+
+def test_append_only_text_adds_up(journal: Any) -> None:
+    with journal.write() as tx:
+        tx.append_log("h", b"one\n")
+        tx.append_log("h", b"two\n")
+    with journal.read() as reader:
+        assert b"".join(reader.log_text("h")) == b"one\ntwo\n"
+        assert reader.log_length("h") == 8
+    with journal.write() as tx:
+        tx.reset_log("h", b"theirs\n")
+        tx.append_log("h", b"ours\n")
+    with journal.read() as reader:
+        assert b"".join(reader.log_text("h")) == b"theirs\nours\n"
+
+
+def test_a_passage_is_found_until_it_is_replaced(journal: Any) -> None:
+    with journal.write() as tx:
+        tx.index("a", "architect", "docs/a.md", [("Storage", "tokens live in a vault"), ("Other", "nothing here")])
+    with journal.read() as reader:
+        assert [p["heading"] for p in reader.search("vault", 5)] == ["Storage"]
+    with journal.write() as tx:
+        tx.index("a", "architect", "docs/a.md", [("Storage", "tokens live in a file")])
+    with journal.read() as reader:
+        assert reader.search("vault", 5) == []
+
+
+def test_two_writers_at_once_each_get_their_turn(journal: Any) -> None:
+    append(journal, "a", 0, started("a"))
+
+    def write_hundred() -> None:
+        for _ in range(100):
+            with journal.write() as tx:
+                run = tx.load("a")
+                tx.append("a", run["version"], [noted("x")], fold([noted("x")], run))
+
+    threads = [threading.Thread(target=write_hundred) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with journal.read() as reader:
+        assert reader.version("a") == 201
+
+
+def test_a_journal_of_a_newer_schema_is_refused_by_name(tmp_path: Path) -> None:
+    journal = SqliteJournal(str(tmp_path))
+    append(journal, "a", 0, started("a"))
+    journal.connection().execute("PRAGMA user_version=99")
+    journal.close()
+    with pytest.raises(SchemaSkew) as refusal, SqliteJournal(str(tmp_path)).read():
+        pass
+    assert refusal.value.exit_code == 6 and "99" in refusal.value.message
+
+
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tenuto.core.fold import fold
+from tenuto.stores.sqlite import SqliteJournal
+journal, name, slowest = SqliteJournal(sys.argv[2]), sys.argv[3], 0.0
+import time
+for number in range(int(sys.argv[4])):
+    before = time.monotonic()
+    with journal.write() as tx:
+        run = tx.load("a")
+        event = {"type": "Noted", "v": 1, "at": "2026-11-15T10:00:00.000Z", "by": name, "text": str(number), "extra": {}}
+        tx.append("a", run["version"], [event], fold([event], run))
+    slowest = max(slowest, time.monotonic() - before)
+print(slowest)
+"""
+
+
+def test_64_processes_lose_nothing_and_every_sequence_number_is_used_once(tmp_path: Path) -> None:
+    """Each writer's updates are all there, in its own order, whoever else writes."""
+    journal = SqliteJournal(str(tmp_path))
+    append(journal, "a", 0, started("a"))
+    root = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-I", "-S", "-c", WRITER, root, str(tmp_path)]
+    writers = [
+        subprocess.Popen([*command, f"w{n}", "20"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for n in range(64)
+    ]
+    for writer in writers:
+        _, errors = writer.communicate()
+        assert writer.returncode == 0, errors.decode()
+    with journal.read() as reader:
+        events = [e for e in reader.events("a") if e["type"] == "Noted"]
+        assert reader.version("a") == 64 * 20 + 1
+    for n in range(64):
+        assert [e["text"] for e in events if e["by"] == f"w{n}"] == [str(i) for i in range(20)]

@@ -1,0 +1,178 @@
+"""What others do to our files: absorbed, or named and refused and left as it is. Never lost, never silently used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.encoding import loads, pretty
+from tenuto.errors import Refused
+from tests.crash.plain_dialect import PLAIN
+
+START: Any = {
+    "do": "StartRun",
+    "run": "a",
+    "name": "a",
+    "pipeline": {"name": "p", "hash": None},
+    "dialects": {"plain": {}},
+}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Any:
+    made = tenuto.open(str(tmp_path))
+    made.dialects = {"plain": PLAIN}
+    with made.turn() as turn:
+        turn.do("a", START)
+    return made
+
+
+def flag(workspace: Any, name: str) -> None:
+    with workspace.turn() as turn:
+        turn.do("a", {"do": "SetFlags", "flags": {name: True}})
+
+
+def shown(workspace: Any) -> Any:
+    return loads(Path(workspace.root, "docs/a.json").read_bytes())
+
+
+def kinds(workspace: Any) -> list[str]:
+    with workspace.journal.read() as reader:
+        return [event["type"] for event in reader.events("a")]
+
+
+def test_a_hand_edit_that_is_allowed_is_absorbed_as_an_event(workspace: Any) -> None:
+    path = Path(workspace.root, "docs/a.json")
+    path.write_text(pretty({**shown(workspace), "flags": {"by_hand": True}, "unknown": [1]}))
+    flag(workspace, "ours")
+    assert shown(workspace)["flags"] == {"by_hand": True, "ours": True}
+    assert shown(workspace)["unknown"] == [1]
+    assert "ForeignEditAbsorbed" in kinds(workspace)
+
+
+def test_an_edit_of_an_older_version_is_merged_with_what_came_since(workspace: Any) -> None:
+    """Somebody read the file, we changed it, then they wrote: both changes stand."""
+    theirs = shown(workspace)
+    flag(workspace, "ours")
+    Path(workspace.root, "docs/a.json").write_text(pretty({**theirs, "flags": {"theirs": True}}))
+    flag(workspace, "later")
+    assert shown(workspace)["flags"] == {"ours": True, "theirs": True, "later": True}
+
+
+@pytest.mark.parametrize(
+    "text", ["{broken", "[]", '{"status": "completed", "steps": [], "flags": {}}', '{"a": 1, "a": 2}', "{" * 100_000]
+)
+def test_an_edit_that_is_not_allowed_is_named_refused_and_left(workspace: Any, text: str) -> None:
+    path = Path(workspace.root, "docs/a.json")
+    path.write_text(text)
+    before = kinds(workspace)
+    with pytest.raises(Refused) as refusal:
+        flag(workspace, "ours")
+    assert refusal.value.code == "foreign-edit"
+    assert "docs/a.json" in refusal.value.message
+    assert path.read_text() == text
+    assert kinds(workspace) == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 64, b" \n"])
+def test_an_empty_or_nul_filled_file_is_named_and_written_anew(workspace: Any, damage: bytes) -> None:
+    path = Path(workspace.root, "docs/a.json")
+    path.write_bytes(damage)
+    flag(workspace, "ours")
+    assert shown(workspace)["flags"] == {"ours": True}
+    assert any("docs/a.json" in warning for warning in workspace.warnings)
+
+
+def test_a_file_that_is_gone_comes_back(workspace: Any) -> None:
+    Path(workspace.root, "docs/a.json").unlink()
+    with workspace.turn() as turn:
+        turn.run("a")
+    assert shown(workspace)["status"] == "running"
+
+
+def test_a_file_of_somebody_else_is_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.json").write_text("mine")
+    workspace = tenuto.open(str(tmp_path))
+    workspace.dialects = {"plain": PLAIN}
+    with pytest.raises(Refused) as refusal, workspace.turn() as turn:
+        turn.do("a", START)
+    assert refusal.value.code == "foreign-file"
+    assert (tmp_path / "docs" / "a.json").read_text() == "mine"
+    with workspace.journal.read() as reader:
+        assert reader.load("a") is None
+
+
+@pytest.mark.parametrize("where", ["docs", "docs/a.json"])
+def test_a_link_never_leads_a_write_outside(tmp_path: Path, where: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.json").write_text("theirs")
+    root = tmp_path / "root"
+    root.mkdir()
+    if where == "docs":
+        (root / "docs").symlink_to(outside)
+    else:
+        (root / "docs").mkdir()
+        (root / "docs" / "a.json").symlink_to(outside / "a.json")
+    workspace = tenuto.open(str(root))
+    workspace.dialects = {"plain": PLAIN}
+    with pytest.raises(Refused), workspace.turn() as turn:
+        turn.do("a", START)
+    assert sorted(os.listdir(outside)) == ["a.json"]
+    assert (outside / "a.json").read_text() == "theirs"
+
+
+def test_what_others_append_to_the_history_stays_and_ours_follows(workspace: Any) -> None:
+    history = Path(workspace.root, "docs/history.md")
+    with history.open("a") as file:
+        file.write("a line by hand\n")
+    before = history.read_bytes()
+    flag(workspace, "ours")
+    assert history.read_bytes().startswith(before) and history.read_bytes() != before
+
+
+def test_a_history_that_was_rewritten_is_named_and_kept(workspace: Any) -> None:
+    history = Path(workspace.root, "docs/history.md")
+    history.write_text("all new\n")
+    flag(workspace, "ours")
+    assert history.read_text().startswith("all new\n") and "FlagSet" in history.read_text()
+    assert any("docs/history.md" in warning for warning in workspace.warnings)
+
+
+def test_a_history_cut_short_is_completed(workspace: Any) -> None:
+    history = Path(workspace.root, "docs/history.md")
+    flag(workspace, "one")
+    whole = history.read_bytes()
+    history.write_bytes(whole[:-7])
+    flag(workspace, "two")
+    assert history.read_bytes().startswith(whole)
+
+
+def test_an_edited_artifact_becomes_the_artifact_before_it_is_replaced(workspace: Any) -> None:
+    with workspace.turn() as turn:
+        turn.store("a", "notes", "docs/notes.md", b"one\n")
+    Path(workspace.root, "docs/notes.md").write_text("by hand\n")
+    with workspace.turn() as turn:
+        turn.store("a", "notes", "docs/notes.md", b"two\n")
+    assert Path(workspace.root, "docs/notes.md").read_text() == "two\n"
+    with workspace.journal.read() as reader:
+        stored = [(event["sha256"], event["by"]) for event in reader.events("a") if event["type"] == "ArtifactStored"]
+    assert [by for _, by in stored] == ["user", "external", "user"]
+
+
+def test_a_late_write_into_the_displaced_file_is_absorbed(workspace: Any) -> None:
+    """A program that had the old file open writes to it in place after we replaced it."""
+    path = Path(workspace.root, "docs/a.json")
+    theirs = {**shown(workspace), "flags": {"late": True}}
+    with path.open("r+") as held:
+        flag(workspace, "ours")
+        held.seek(0)
+        held.truncate()
+        held.write(pretty(theirs))
+    flag(workspace, "more")
+    assert shown(workspace)["flags"] == {"ours": True, "late": True, "more": True}
