@@ -1,0 +1,1 @@
+"""Agents: one program each, and what their words mean."""
