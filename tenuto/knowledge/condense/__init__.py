@@ -1,0 +1,1 @@
+"""From a text to the lines of it that matter: outline, topics, declarations, passages, parts."""

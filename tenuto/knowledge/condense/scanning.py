@@ -1,0 +1,119 @@
+"""Brackets, strings and comments in code of a language nobody named.
+
+    read_head(code, at, stop)   a declaration's head: where it ends and how its body begins
+    body_end(code, head, stop)  one past the last line of the body
+
+Rules: only what most languages share is used: brackets nest, strings and comments hide brackets, a body
+is in braces or is indented. Where a text breaks these rules (a brace is missing, an excerpt was cut), the
+indentation decides, and no scan ever runs past the end it was given.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tenuto.knowledge.condense.headings import indent_of
+
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\\s<>,]){0,60}\'|`(?:\\.|[^`\\])*`')
+_COMMENT = re.compile(r"(?:^|\s)//.*$|\s#(?![\[!]).*$|\s--\s.*$|/\*.*?\*/")
+# A line that goes on with the head of a declaration above it.
+_GOES_ON = re.compile(
+    r"^(?:->|=>|:(?!:)|\||&|,|\)|where\b|throws\b|returns\b|extends\b|implements\b|with\b|requires\b|noexcept\b|const\b|"
+    r"override\b|RETURNS\b|LANGUAGE\b|constraint\b)"
+)
+# What a line ends with when its declaration is not complete yet.
+_UNFINISHED = re.compile(r"(?:,|\||&|\\|->|\+|\b(?:where|extends|implements|throws|with))$")
+_LONGEST_HEAD = 60
+_END_WORD = re.compile(r"^(?:end\b|End\b|END\b|done\b|fi\b|esac\b|\}|\)|\]).{0,20}$")
+
+
+class Head(NamedTuple):
+    """Lines `at` up to `end`. `brace` is where the body's brace opens: line and column, or None."""
+
+    at: int
+    end: int
+    brace: tuple[int, int] | None
+    closed: bool  # ended by a semicolon: there is no body
+
+
+def bare(line: str) -> str:
+    """A line with the insides of strings, and comments, blanked out; columns stay."""
+    if '"' in line or "'" in line or "`" in line:
+        line = _STRING.sub(lambda found: '"' + " " * (len(found.group()) - 2) + '"', line)
+    if "/" in line or "#" in line or "--" in line:
+        line = _COMMENT.sub(lambda found: " " * len(found.group()), line)
+    return line
+
+
+def read_head(code: list[str], at: int, stop: int, any_brace: bool) -> Head:
+    """From the first line of a declaration to where its body begins or it is complete.
+
+    `any_brace`: in a type, the first brace outside brackets opens the body; in a function, one after a
+    colon is the type of what it returns.
+    """
+    depth = 0
+    for line in range(at, min(stop, at + _LONGEST_HEAD)):
+        text = bare(code[line])
+        for column, sign in enumerate(text):
+            if sign in "([{":
+                if sign == "{" and depth == 0 and (any_brace or not _is_type_brace(text, column)):
+                    return Head(at, line + 1, (line, column), False)
+                depth += 1
+            elif sign in ")]}":
+                depth = max(0, depth - 1)
+        stripped = text.strip()
+        if depth > 0 or (stripped and _UNFINISHED.search(stripped)):
+            continue
+        if stripped.endswith(";"):
+            return Head(at, line + 1, None, True)
+        below = next((number for number in range(line + 1, min(stop, line + 3)) if code[number].strip()), stop)
+        follows = code[below].strip() if below < stop else ""
+        if follows.startswith("{"):
+            return Head(at, line + 1, (below, code[below].index("{")), False)
+        if not _GOES_ON.match(follows) or stripped.endswith(("=", ":", " do", "{")):
+            return Head(at, line + 1, None, False)
+    # Brackets never met: an excerpt, or not a declaration at all. Its first line stands for it.
+    return Head(at, at + 1, None, False)
+
+
+def _is_type_brace(text: str, column: int) -> bool:
+    before = text[:column].rstrip()
+    return before.endswith((":", "|", "&", "<")) and not before.endswith("::")
+
+
+def body_end(code: list[str], head: Head, stop: int) -> int:
+    if head.brace:
+        end = _matching(code, head.brace, stop)
+        return end if end else _indented_end(code, head, stop)
+    return head.end if head.closed else _indented_end(code, head, stop)
+
+
+def _matching(code: list[str], brace: tuple[int, int], stop: int) -> int:
+    """One past the line where a brace closes; 0 if it never does."""
+    depth = 0
+    for line in range(brace[0], stop):
+        text = bare(code[line])
+        for sign in text[brace[1] :] if line == brace[0] else text:
+            if sign == "{":
+                depth += 1
+            elif sign == "}":
+                depth -= 1
+                if depth == 0:
+                    return line + 1
+    return 0
+
+
+def _indented_end(code: list[str], head: Head, stop: int) -> int:
+    """What is indented deeper than the head, and the word or bracket that ends it."""
+    depth = indent_of(code[head.at])
+    end = head.end
+    for line in range(head.end, stop):
+        if not code[line].strip():
+            continue
+        if indent_of(code[line]) <= depth:
+            if indent_of(code[line]) == depth and line > head.end and _END_WORD.match(code[line].strip()):
+                end = line + 1
+            break
+        end = line + 1
+    return end
