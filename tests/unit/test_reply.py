@@ -134,7 +134,9 @@ def test_done_is_never_read_out_of_a_reply_that_does_not_end_in_it(lines: list[s
     """DONE needs a line that says so, below every bare line that says something else."""
     if verdict("\n".join(lines))["verdict"] == "DONE":
         bare = [line for line in lines if line.startswith(("DONE", "ERROR", "NEEDS"))]
-        assert (bare or [line for line in lines if "DONE" in line or "ERROR" in line])[-1].lstrip("*- ").startswith("DONE")
+        assert (
+            (bare or [line for line in lines if "DONE" in line or "ERROR" in line])[-1].lstrip("*- ").startswith("DONE")
+        )
 
 
 @given(st.text())
@@ -156,7 +158,9 @@ def test_a_reply_that_ends_with_a_question_asks_it() -> None:
     assert question("QUESTION: which one?\n- a\n- b") == "which one?\n- a\n- b"
 
 
-@pytest.mark.parametrize("text", ["", "DONE: all", "QUESTION: which?\n\nNever mind.", "QUESTION: which?\nDONE: chose one", "QUESTION:"])
+@pytest.mark.parametrize(
+    "text", ["", "DONE: all", "QUESTION: which?\n\nNever mind.", "QUESTION: which?\nDONE: chose one", "QUESTION:"]
+)
 def test_a_question_that_is_not_the_end_is_not_asked(text: str) -> None:
     """A verdict after it means that the agent went on by itself."""
     assert question(text) is None
