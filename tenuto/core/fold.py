@@ -189,7 +189,7 @@ def _step_started(run: Run, e: Any) -> None:
     earlier = sum(1 for v in run["visits"] if v["step"] == e["step"] and v["status"] == "failed")
     run["visits"].append({
         "step": e["step"], "item": e["item"], "iteration": e["iteration"], "status": "running",
-        "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": earlier,
+        "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": earlier, "closed": None,
     })  # fmt: skip
     if alone:
         run["position"] = e["step"]
@@ -206,6 +206,7 @@ def _step_ended(run: Run, e: Any) -> None:
             visit["status"] = e["status"]
             visit["ended_at"] = e["at"]
             visit["duration_ms"] = between(visit["started_at"], e["at"])
+            visit["closed"] = run["version"]
             break
     if e["status"] == "failed":
         run["retries"] += 1
@@ -231,6 +232,7 @@ def _stage_restarted(run: Run, e: Any) -> None:
     for visit in running_visits(run):
         visit["status"], visit["ended_at"] = "failed", e["at"]
         visit["duration_ms"] = between(visit["started_at"], e["at"])
+        visit["closed"] = run["version"]
     run["position"] = e["to"]
     run["blocked"] = None
     run["status"] = "restarting"

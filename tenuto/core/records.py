@@ -57,6 +57,7 @@ class Visit(TypedDict):
     ended_at: str | None
     duration_ms: int | None
     retries: int
+    closed: int | None  # counts up: the order in which visits ended, whatever the clocks said
 
 
 class Attempt(TypedDict):
