@@ -8,6 +8,7 @@
       SchemaSkew    6  the journal was written by a newer Tenuto
       Conflict      1  another writer was first; the same call may be repeated
       Damaged       1  a file or the journal is not what was written; named, left as it is
+      Unwritable    1  the disk is full, or writing there is not allowed; make room, repeat
 
 An error means that nothing happened: whoever raises one has written nothing.
 """
@@ -57,3 +58,7 @@ class Conflict(TenutoError):
 
 class Damaged(TenutoError):
     pass
+
+
+class Unwritable(TenutoError):
+    retryable = True

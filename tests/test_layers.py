@@ -30,8 +30,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("workspace",),
     ("drivers",),
     ("tenuto",),
-    ("entrypoints", "__main__"),
-    ("testing",),
+    ("entrypoints",),
+    ("__main__", "testing"),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

@@ -1,0 +1,101 @@
+"""`tenuto status`"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenuto.entrypoints.cli.frame import Answer, Command
+from tenuto.entrypoints.cli.runs import load, open_existing, run_argument
+from tenuto.entrypoints.cli.terminal import Heading, Part, Table, when
+
+if TYPE_CHECKING:
+    from tenuto.core.records import Run
+
+WAITING = ("waiting_gate", "paused", "parked", "stopped", "blocked")
+_FAILED = ("failed", "cancelled")
+
+
+@click.command(
+    "status",
+    cls=Command,
+    examples=[
+        ("tenuto status", "the current run"),
+        ("tenuto status dark-mode", "another one"),
+        ("tenuto status --exit-code || echo 'not there yet'", "5 while it waits for a person, 1 if it failed"),
+    ],
+)
+@run_argument
+@click.option("--exit-code", is_flag=True, help="End with 5 when the run waits for a person, with 1 when it failed.")
+def command(run: str | None, exit_code: bool) -> Answer:
+    """Where a run stands and what it waits for."""
+    found = load(open_existing(), run)
+    status = 0
+    if exit_code:
+        status = 5 if found["status"] in WAITING else 1 if found["status"] in _FAILED else 0
+    return Answer(found, _told(found), status)
+
+
+def _told(run: Run) -> Iterator[Part]:
+    yield Heading(f"{run['id']}: {run['status']}")
+    if run["summary"] or run["name"] != run["id"]:
+        yield f"  {run['summary'] or run['name']}"
+    yield f"  pipeline {run['pipeline']['name'] or '-'}, driven by {run['driver']}, mode {run['mode']}"
+    yield f"  started {when(run['created_at'])}, last event {run['version']} at {when(run['updated_at'])}"
+    yield from _waiting_for(run)
+    if run["steps"]:
+        yield ""
+        yield Table(("STEP", "STATUS", "VISITS", "VERDICT"), _steps(run))
+    busy = [(name, a) for name, a in run["attempts"].items() if a["status"] in ("dispatched", "running")]
+    if busy:
+        yield ""
+        yield Table(
+            ("ATTEMPT", "STATUS", "ROLE", "SINCE"),
+            [(name, attempt["status"], attempt["role"], when(attempt["started_at"])) for name, attempt in busy],
+        )
+    yield from _counted(run)
+
+
+def _waiting_for(run: Run) -> Iterator[Part]:
+    gate, pause, blocked, failure = run["gate"], run["pause"], run["blocked"], run["failure"]
+    if gate is not None:
+        yield f"  waits for a decision on {gate['name']!r} since {when(gate['opened_at'])}: {', '.join(gate['options'])}"
+        yield f"    {gate['prompt']}"
+        for shown in gate["shown"]:
+            yield f"    see {shown['path']}"
+    elif pause is not None:
+        yield f"  {pause['kind']}: {pause['reason'] or 'no reason given'}"
+        for recommendation in pause["recommendations"]:
+            yield f"    {recommendation}"
+    if blocked is not None:
+        missing = ", ".join(blocked["missing"])
+        yield f"  blocked at {blocked['reason']}" + (f", missing: {missing}" if missing else "")
+    if failure is not None:
+        yield f"  failed in {failure['step'] or 'no step'}: {failure['error']}"
+
+
+def _steps(run: Run) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, step in run["steps"].items():
+        visits = sum(1 for visit in run["visits"] if visit["step"] == name)
+        here = " <" if name == run["position"] else ""
+        rows.append((name + here, step["status"], str(visits or "-"), step["verdict"] or "-"))
+    return rows
+
+
+def _counted(run: Run) -> Iterator[Part]:
+    items: dict[str, int] = {}
+    for item in run["items"].values():
+        items[item["status"]] = items.get(item["status"], 0) + 1
+    counts: list[tuple[str, Any]] = [
+        ("items", ", ".join(f"{count} {status}" for status, count in items.items())),
+        ("artifacts", len(run["artifacts"])),
+        ("commits", len(run["commits"])),
+        ("spent", ", ".join(f"{amount} {unit}" for unit, amount in run["budget"]["spent"].items())),
+    ]
+    told = "; ".join(f"{what}: {count}" for what, count in counts if count)
+    if told:
+        yield ""
+        yield told

@@ -1,0 +1,103 @@
+"""The program `tenuto`: find who answers, let them, end in the documented way.
+
+A hot command (HOT) runs hundreds of times a day, inside somebody's agent session: it is called
+before click is imported. Everything else is click's, in cli/. A hot command is a module
+`tenuto.entrypoints.<name>` with `main(words) -> exit status`.
+
+The process ends with os._exit: closing the last connection to the journal would checkpoint
+it, outside the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+HOT = ("hook", "context", "flow", "staged", "feature")
+
+
+def main() -> NoReturn:
+    words = sys.argv[1:]
+    leave(answer(words))
+
+
+def answer(words: list[str]) -> int:
+    """Run one command; whatever happens, an exit status comes back and the reason has been said."""
+    try:
+        hot = find_hot(words)
+        if hot is None:
+            from tenuto.entrypoints.cli.program import run
+
+            return run(words)
+        if words[0] == "-C":
+            os.chdir(words[1])
+            words = words[2:]
+        return hot(words[1:])
+    except BrokenPipeError:
+        return close_quietly()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # whatever it is, it is told, never thrown at people
+        return tell(error, "--json" in words)
+
+
+def find_hot(words: list[str]) -> Callable[[list[str]], int] | None:
+    """The command that is called without click; None where it is click's."""
+    at = 2 if words[:1] == ["-C"] else 0
+    name = words[at] if len(words) > at else ""
+    if name not in HOT:
+        return None
+    try:
+        module = __import__(f"tenuto.entrypoints.{name}", fromlist=["main"])
+    except ModuleNotFoundError as error:
+        if error.name != f"tenuto.entrypoints.{name}":
+            raise
+        return None  # not in this version: click says that there is no such command
+    command: Callable[[list[str]], int] = module.main
+    return command
+
+
+def tell(error: BaseException, as_json: bool) -> int:
+    """Say what went wrong: as JSON on standard output, otherwise to standard error."""
+    from tenuto.entrypoints import envelope
+
+    if os.environ.get("TENUTO_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    understood = envelope.understand(error)
+    if as_json:
+        sys.stdout.write(envelope.failure(understood) + "\n")
+    else:
+        sys.stderr.write(_coloured(envelope.explain(understood)))
+    return understood.exit_code
+
+
+def _coloured(text: str) -> str:
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
+    word, bracket, rest = text.partition(" [")
+    return text if plain else f"\x1b[1;31m{word}\x1b[0m{bracket}{rest}"
+
+
+def leave(status: int) -> NoReturn:
+    """Everything said is out before the process ends; nobody is there to clean up after it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = close_quietly()
+    except OSError as error:
+        status = tell(error, as_json=False)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        pass
+    os._exit(status)
+
+
+def close_quietly() -> int:
+    """The reader went away (`tenuto list | head -1`): no message, and nothing more is written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 1

@@ -1,0 +1,50 @@
+"""Make a repository ready: the journal, and .tenuto/ for the user's own pipelines and roles.
+
+Nothing that is there is changed, so that it may be called again at any time.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tenuto.workspace.turn import Workspace
+
+_CONFIG = """\
+# Tenuto in this repository. Everything here is optional; commit what you change.
+#
+#   pipelines/NAME.yaml   a pipeline of your own, or your version of one that ships with Tenuto
+#   roles/NAME.md         the prompt of a role, in place of the one that ships with Tenuto
+#
+# Where is the journal?  tenuto init      Is all well?  tenuto doctor
+"""
+_IGNORED = """\
+# The journal: it belongs to this copy, not to the repository.
+/journal.db*
+/lock
+/objects/
+/quarantine/
+/shelf/
+"""
+
+
+def settle(workspace: Workspace) -> list[str]:
+    """What was made: paths below the repository, and "journal"."""
+    made = []
+    if not os.path.exists(workspace.state + "/journal.db"):
+        with workspace.journal.read():
+            made.append("journal")
+    own = workspace.root + "/.tenuto"
+    os.makedirs(own, exist_ok=True)
+    files = {"config.yaml": _CONFIG}
+    if os.path.realpath(own) == os.path.realpath(workspace.state):
+        files[".gitignore"] = _IGNORED
+    for name, text in files.items():
+        try:
+            with open(f"{own}/{name}", "x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        made.append(f".tenuto/{name}")
+    return made

@@ -1,0 +1,161 @@
+"""init, list, status, history, show, completion: looking changes nothing, and says enough."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pty
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.core import fold
+from tenuto.entrypoints.cli.terminal import Table, show
+from tenuto.entrypoints.sentences import SENTENCES, sentence
+
+from .conftest import start
+
+Say = Callable[..., Any]
+
+
+def test_looking_where_nothing_is_creates_nothing(say: Say, repository: Path) -> None:
+    assert say("list", "--json").data == {"runs": []}
+    assert say("list").err == "no runs here\n"
+    for command in ("status", "history", "show"):
+        assert say(command, "--json").error["code"] == "no-journal"
+    assert list((repository / ".git").iterdir()) == []
+
+
+def test_init_says_where_the_journal_is_and_changes_nothing_the_second_time(say: Say, repository: Path) -> None:
+    told = say("init")
+    assert str(repository / ".git/tenuto/journal.db") in told.out
+    (repository / ".tenuto/config.yaml").write_text("mine: true\n")
+    assert say("init", "--json").data["created"] == []
+    assert (repository / ".tenuto/config.yaml").read_text() == "mine: true\n"
+
+
+def test_without_git_the_journal_stays_out_of_a_later_repository(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """.tenuto/ is to be committed; the journal that lies in it is not."""
+    monkeypatch.chdir(tmp_path)
+    assert say("init", "--json").data["journal"] == str(tmp_path / ".tenuto/journal.db")
+    assert "/journal.db*\n" in (tmp_path / ".tenuto/.gitignore").read_text()
+
+
+def test_runs_are_listed_newest_first_and_can_be_chosen(say: Say, workspace: tenuto.Workspace, run: str) -> None:
+    start(workspace, "second", shown=False)
+    start(workspace, "third")
+    runs = [entry["id"] for entry in say("list", "--json").data["runs"]]
+    assert runs == ["third", "second", run]
+    assert [entry["id"] for entry in say("list", "--limit", "1", "--json").data["runs"]] == ["third"]
+    assert [entry["id"] for entry in say("list", "--dialect", "plain", "--json").data["runs"]] == ["third", run]
+    waiting = say("list", "--status", "waiting_gate", "--limit", "1", "--json").data["runs"]
+    assert [entry["id"] for entry in waiting] == [run]
+    assert say("list").out.splitlines()[0].split() == ["RUN", "STATUS", "STEP", "UPDATED", "SUMMARY"]
+
+
+def test_status_tells_what_the_current_run_waits_for(say: Say, run: str) -> None:
+    told = say("status")
+    assert told.status == 0
+    assert "dark-mode: waiting_gate" in told.out
+    assert "waits for a decision on 'design' since 2025-11-15 08:12:13Z: approve, reject, revise" in told.out
+    assert "Ship it?" in told.out
+    assert say("status", run, "--json").data["gate"]["name"] == "design"
+
+
+@pytest.mark.parametrize(("decision", "status"), [(None, 5), ("approve", 0), ("reject", 1)])
+def test_a_script_can_ask_whether_a_run_waits(
+    decision: Any, status: int, say: Say, workspace: tenuto.Workspace, run: str
+) -> None:
+    if decision:
+        with workspace.turn() as turn:
+            turn.do(run, {"do": "DecideGate", "decision": decision, "who": "ada"})
+    assert say("status", "--exit-code").status == status
+    assert say("status").status == 0
+
+
+def test_an_unknown_run_is_not_found(say: Say, run: str) -> None:
+    for command in ("status", "history", "show"):
+        told = say(command, "light-mode")
+        assert told.status == 3
+        assert told.err == "not found [no-such-run]: there is no run 'light-mode'\n  try: tenuto list\n"
+
+
+def test_history_is_told_in_sentences(say: Say, run: str) -> None:
+    lines = [line.split(None, 3)[2:] for line in say("history").out.splitlines()[1:]]
+    assert [words[1] for words in lines][:2] == [
+        "run started with pipeline poc, mode standard: Dark mode",
+        "build started, iteration 1",
+    ]
+    assert say("history", "--last", "1", "--json").data["history"][0]["text"] == "gate design opened: Ship it?"
+
+
+def test_an_event_without_a_sentence_is_told_by_its_name() -> None:
+    assert sentence({"type": "SomethingHappened"}) == "something happened"
+    assert not set(SENTENCES) - set(fold._APPLY) - {"CurrentRunChanged", "FileOwned"}, "no sentence is left over"
+
+
+def test_events_are_shown_from_any_point_on(say: Say, run: str) -> None:
+    shown = say("show", run, "--since", "3", "--json").data
+    assert [entry["seq"] for entry in shown["events"]] == [4, 5]
+    assert shown["count"] == 5
+    assert "5  GateOpened  2025-11-15T08:12:13.000Z  by ada" in say("show").out
+
+
+def test_every_stored_version_of_a_file_can_be_read_by_its_hash(
+    say: Say, workspace: tenuto.Workspace, run: str
+) -> None:
+    """Artifacts that were replaced, large ones, and state files older than those kept word for word."""
+    first = Path("docs/dark-mode.json").read_text()
+    big = b"\xff" * (1 << 18) + b"end"
+    with workspace.turn() as turn:
+        turn.store(run, "plan", "docs/plan.md", b"# Another plan\n")
+        turn.store(run, "picture", "docs/picture.bin", big)
+    for number in range(12):
+        with workspace.turn() as turn:
+            turn.do(run, {"do": "SetFlags", "flags": {"n": number}})
+    for body in (b"# Plan\n", first.encode()):
+        assert say("show", "--sha256", hashlib.sha256(body).hexdigest()).out.encode() == body
+    assert say("show", "--sha256", hashlib.sha256(big).hexdigest(), "--json").data["size"] == len(big)
+    assert say("show", "--sha256", "0" * 64).status == 3
+    assert say("show", "--sha256", "plan").status == 2
+
+
+def test_what_is_stored_cannot_forge_lines_or_colours(say: Say, workspace: tenuto.Workspace) -> None:
+    """A hostile summary is shown escaped, in people's tables and in JSON on a terminal alike."""
+    start(workspace, "dark-mode", summary="\x1b[2J\x9b31m\nfake  completed\u202egnol")
+    for words in (["list"], ["status"], ["history"], ["show"], ["list", "--json"], ["status", "--json"]):
+        out = say(*words).out
+        assert not [c for c in out if c in "\x1b\x9b\u202e"], words
+    assert "\\x1b[2J\\x9b31m\\nfake  completed\\u202egnol" in say("list").out
+
+
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal of 80 columns no row is broken; brackets in stored text are text, not markup."""
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    with open(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        show([Table(("RUN", "STATUS", "SUMMARY"), [("dark-mode", "failed", "[red]word[/red] " * 20)])])
+    shown = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    assert [line.split()[:3] for line in shown] == [
+        ["RUN", "STATUS", "SUMMARY"],
+        ["dark-mode", "failed", "[red]word[/red]"],
+    ]
+    assert all(len(line) <= 80 for line in shown)
+    assert "\x1b" not in "".join(shown), "NO_COLOR is set for all tests"
+
+
+def test_the_shell_completes_the_names_of_runs(say: Say, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "_tenuto_completion" in say("completion", "bash").out
+    monkeypatch.setenv("_TENUTO_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "tenuto status da")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert say().out == "plain,dark-mode\n"
