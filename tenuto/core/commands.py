@@ -15,6 +15,7 @@ class Asked(TypedDict):
     at: NotRequired[str]
     by: NotRequired[str]
     key: NotRequired[str]  # the same key again is the same request again: answered, not repeated
+    told: NotRequired[str]  # when it happened, as its sender says; shown, never reckoned with
 
 
 class StartRun(Asked):
@@ -55,6 +56,14 @@ class EndStep(Asked):
     status: Literal["success", "failed"]
     verdict: NotRequired[str | None]
     summary: NotRequired[str]
+
+
+class SkipStep(Asked):
+    """Leave a step of the schedule out. One that needs a person's approval is never left out."""
+
+    do: Literal["SkipStep"]
+    step: str
+    reason: NotRequired[str]
 
 
 class Advance(Asked):
@@ -332,10 +341,10 @@ class OwnFile(Asked):
 
 
 Command = (
-    StartRun | Adopt | StartStep | EndStep | Advance | CheckEvidence | DispatchAttempt | StartAttempt | FinishAttempt
+    StartRun | Adopt | StartStep | EndStep | SkipStep | Advance | CheckEvidence | DispatchAttempt | StartAttempt | FinishAttempt
     | LoseAttempt | PlanItems | ChangeItem | OpenGate | DecideGate | Checkpoint | Pause | Resume | Park | Fail | Finish
     | Cancel | Stop | Unblock | RecordReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
     | InvalidateMemory | CleanMemory | SetFlags | RecordCommit | SaveContext | RestoreContext | RecordAnswers
     | ChangeSettings | ChangeBudget | ChangeDriver | ShowIn | BindSession | AbsorbEdit | Note
 )  # fmt: skip
-RepoCommand = MakeCurrent | OwnFile
+RepoCommand = MakeCurrent | OwnFile | ChangeSettings

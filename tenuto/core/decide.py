@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FAMILIES = {
     "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "Unblock"),
-    "steps": ("StartStep", "EndStep", "Advance", "CheckEvidence", "RestartStage"),
+    "steps": ("StartStep", "EndStep", "SkipStep", "Advance", "CheckEvidence", "RestartStage"),
     "gates": ("OpenGate", "DecideGate", "Checkpoint"),
     "attempts": ("DispatchAttempt", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
     "reviews": ("RecordReview", "RecordCoverage"),
@@ -71,6 +71,9 @@ def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list
     events: list[Event] = decider(case, command)
     if events and "key" in command:
         events[0]["key"] = command["key"]
+    if command.get("told"):
+        for event in events:
+            event["told"] = command["told"]
     return events
 
 
@@ -86,3 +89,6 @@ def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
             if repo["owners"].get(command["path"]) == command["run"]:
                 return []
             return [{"type": "FileOwned", "v": 1, "at": at, "by": by, "path": command["path"], "run": command["run"]}]
+        case "ChangeSettings":
+            changes = command["changes"]
+            return [{"type": "SettingsChanged", "v": 1, "at": at, "by": by, "changes": changes}] if changes else []

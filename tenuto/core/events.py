@@ -19,6 +19,7 @@ class Happened(TypedDict):
     at: str
     by: str
     key: NotRequired[str]
+    told: NotRequired[str]  # when it happened, as whoever reported it says
 
 
 class RunStarted(Happened):

@@ -43,6 +43,7 @@ def apply(run: Run, event: Any) -> None:
     _APPLY[event["type"]](run, event)
     run["version"] += 1
     run["updated_at"] = event["at"]
+    run["told_at"] = event.get("told") or event["at"]
 
 
 def fold_repo(events: Iterable[Any], repo: Repo | None = None) -> Repo:
@@ -71,7 +72,7 @@ def apply_repo(repo: Repo, event: Any) -> None:
 def new_run() -> Run:
     return {
         "id": "", "name": "", "request": "", "summary": "",
-        "created_at": "", "updated_at": "", "stopped_at": None, "paused_at": None, "graduated_at": None,
+        "created_at": "", "updated_at": "", "told_at": "", "stopped_at": None, "paused_at": None, "graduated_at": None,
         "pipeline": {"name": "", "hash": None}, "driver": "manual", "dialects": {}, "mode": "standard",
         "status": "created", "version": 0, "order": "any", "schedule": [], "evidence": {}, "position": None,
         "steps": {}, "visits": [], "attempts": {}, "items": {}, "waves": [],

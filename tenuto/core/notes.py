@@ -65,7 +65,7 @@ def commit_recorded(run: Run, e: Any) -> None:
 
 
 def context_saved(run: Run, e: Any) -> None:
-    run["resume"] = {**e["context"], "saved_at": e["at"], "reason": e["reason"]}
+    run["resume"] = {**e["context"], "saved_at": e.get("told") or e["at"], "reason": e["reason"]}
 
 
 def context_restored(run: Run, e: Any) -> None:

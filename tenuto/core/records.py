@@ -202,6 +202,7 @@ class Run(TypedDict):
     summary: str
     created_at: str
     updated_at: str
+    told_at: str  # of the last change, as whoever reported it says; updated_at where they did not
     stopped_at: str | None
     paused_at: str | None
     graduated_at: str | None

@@ -65,7 +65,11 @@ def record_commit(case: Case, c: Any) -> list[Any]:
 
 
 def save_context(case: Case, c: Any) -> list[Any]:
-    return [case.event("ContextSaved", context=c["context"], reason=c.get("reason", ""))]
+    resume, reason = case.run["resume"], c.get("reason", "")
+    if resume and not resume.get("restored_at") and resume["reason"] == reason:
+        if all(resume.get(name) == value for name, value in c["context"].items()):
+            return []  # the same words again: the first time counts
+    return [case.event("ContextSaved", context=c["context"], reason=reason)]
 
 
 def restore_context(case: Case, c: Any) -> list[Any]:

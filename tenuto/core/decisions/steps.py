@@ -56,11 +56,32 @@ def end_step(case: Case, c: Any) -> list[Any]:
         raise Refused(
             "step-not-running", f"{step!r} is not running in run {run['id']}", f"tenuto status {run['id']}", step=step
         )
+    if run["order"] == "open" and c["status"] == "success":
+        _refuse_unapproved(run, _entry(run, step) or {})
     return [
         case.event(
             "StepEnded", step=step, item=item, status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", "")
         )
     ]  # fmt: skip
+
+
+def skip_step(case: Case, c: Any) -> list[Any]:
+    run, step = case.run, c["step"]
+    entry = _entry(run, step)
+    if entry is None:
+        known = ", ".join(e["step"] for e in run["schedule"]) or "none"
+        raise Refused("unknown-step", f"run {run['id']} has no step {step!r} to leave out; it has: {known}", step=step)
+    if entry.get("approval"):
+        message = f"{step!r} of run {run['id']} needs a person's approval; it cannot be left out"
+        raise Refused("not-approved", message, "a person approves it", step=step)
+    status = run["steps"][step]["status"]
+    if status == "skipped":
+        return []
+    if status not in ("pending", "failed"):
+        raise Refused(
+            "step-begun", f"{step!r} of run {run['id']} is {status}; only what has not begun is left out", step=step
+        )
+    return [case.event("StepSkipped", step=step, reason=c.get("reason", ""))]
 
 
 def advance(case: Case, c: Any) -> list[Any]:
@@ -157,7 +178,11 @@ def approved(run: Run, step: str) -> bool:
 
 
 def _here(run: Run) -> Any:
-    return next((entry for entry in run["schedule"] if entry["step"] == run["position"]), None)
+    return _entry(run, run["position"])
+
+
+def _entry(run: Run, step: str | None) -> Any:
+    return next((entry for entry in run["schedule"] if entry["step"] == step), None)
 
 
 def _evidence_events(case: Case, here: Any, ahead: Any, facts: Any) -> list[Any]:
@@ -209,5 +234,5 @@ def _refuse_unapproved_before(run: Run, step: str) -> None:
 
 
 DECIDERS = {
-    "StartStep": start_step, "EndStep": end_step, "Advance": advance, "CheckEvidence": check_evidence, "RestartStage": restart_stage,
+    "StartStep": start_step, "EndStep": end_step, "SkipStep": skip_step, "Advance": advance, "CheckEvidence": check_evidence, "RestartStage": restart_stage,
 }  # fmt: skip

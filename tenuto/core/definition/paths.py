@@ -84,6 +84,11 @@ def meet(a: str, b: str) -> bool:
     return a == b or _matches(a.split("/"), b.split("/")) or _matches(b.split("/"), a.split("/"))
 
 
+def fits(pattern: str, path: str) -> bool:
+    """Whether this one file is meant by the pattern."""
+    return _matches(_open(pattern).split("/"), path.split("/"))
+
+
 def _open(path: str) -> str:
     for word in PLACEHOLDERS:
         path = path.replace("{" + word + "}", "*")
