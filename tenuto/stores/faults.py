@@ -1,10 +1,12 @@
 """What SQLite's errors mean to somebody who has a run to finish. Loaded only when there is one.
 
-Told apart by SQLite's own words: they have been the same for many years, and reach Python
-3.11 without the numeric code in some cases.
+Told apart by SQLite's own words: they have been the same for many years, and in Python 3.11
+some of its errors come without a number.
 """
 
 from __future__ import annotations
+
+import os
 
 from tenuto.errors import Conflict, Damaged, TenutoError, Unwritable
 
@@ -13,7 +15,10 @@ _RESTORE = "tenuto doctor; a backup is read back into an empty journal with: ten
 
 def fault(error: BaseException, path: str) -> TenutoError:
     words = str(error)
-    if "malformed" in words or "not a database" in words:
+    if "decode to UTF-8" in words:  # SQLite quotes the text; it may be long, and it may be secret
+        words = "a text in it is not UTF-8 any more"
+        return Damaged("journal-damaged", f"{path} is damaged: {words}", "tenuto verify", path=path)
+    if any(sign in words for sign in ("malformed", "not a database", "no such table", "no such column")):
         return Damaged("journal-damaged", f"{path} is damaged: {words}", _RESTORE, path=path)
     if "is full" in words:
         return Unwritable(
@@ -25,12 +30,27 @@ def fault(error: BaseException, path: str) -> TenutoError:
     if "readonly" in words or "unable to open" in words or "not authorized" in words:
         return Unwritable(
             "not-allowed",
-            f"{path} cannot be opened for writing: {words}",
+            f"{path} cannot be opened: {words}",
             "check who owns its folder, and that its disk may be written to",
             path=path,
         )
-    if "locked" in words or "busy" in words:
+    if "is locked" in words or "busy" in words:
         return Conflict("busy", f"{path} is in use by another program: {words}", "try again; tenuto doctor names it")
     if "disk I/O" in words:
         return Damaged("disk-error", f"{path}: the disk reported an error: {words}", "tenuto doctor", path=path)
-    return Damaged("journal-unreadable", f"{path} cannot be read: {words}", _RESTORE, path=path)
+    return TenutoError("journal-failed", f"{path}: {words}", "tenuto doctor", path=path)
+
+
+def may_only_look(path: str) -> str:
+    """How SQLite opens a journal that nobody can be writing to: its folder is read-only, and no log is left over.
+
+    Empty where that is not so. Then its last events may be in the log, and must not be passed over.
+    """
+    try:
+        unfinished = os.stat(path + "-wal").st_size
+    except OSError:
+        unfinished = 0
+    if unfinished or not os.path.exists(path) or os.access(os.path.dirname(path), os.W_OK):
+        return ""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?mode=ro&immutable=1"

@@ -33,8 +33,9 @@ def settle(workspace: Workspace) -> list[str]:
     """What was made: paths below the repository, and "journal"."""
     made = []
     if not os.path.exists(workspace.state + "/journal.db"):
-        with workspace.journal.read():
-            made.append("journal")
+        made.append("journal")
+    with workspace.journal.read():
+        pass  # it is made where there is none, and refused where it is a newer Tenuto's
     own = workspace.root + "/.tenuto"
     os.makedirs(own, exist_ok=True)
     files = {"config.yaml": _CONFIG}

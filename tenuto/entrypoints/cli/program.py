@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "init": ("tenuto.entrypoints.cli.init", "Start a journal in this repository."),
     },
     "Mend": {
+        "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),
         "completion": ("tenuto.entrypoints.cli.completion", "Completion for your shell."),
     },
 }

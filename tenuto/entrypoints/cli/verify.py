@@ -1,0 +1,58 @@
+"""`tenuto verify`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tenuto.entrypoints.cli.frame import Answer, Command
+from tenuto.entrypoints.cli.runs import open_existing, run_argument
+from tenuto.entrypoints.cli.terminal import Part, Table
+from tenuto.errors import Damaged
+
+if TYPE_CHECKING:
+    from tenuto.stores.verify import Finding
+
+
+@click.command(
+    "verify",
+    cls=Command,
+    examples=[
+        ("tenuto verify", "the whole journal and every file written from it"),
+        ("tenuto verify dark-mode", "one run"),
+    ],
+)
+@run_argument
+def command(run: str | None) -> Answer:
+    """Is everything as it was written?
+
+    Recomputes every digest and the chain of each run, and compares stored files, projected
+    files and logs with what was written. Names the first bad event of a run and a cut tail.
+    Ends with 1 on damage or when another program changed a file; files that merely lag behind
+    (a crash, a checkout) are named and do no harm.
+    """
+    from tenuto.workspace.examine import examine
+
+    report = examine(open_existing(), run)
+    findings = report["findings"]
+    bad = [found for found in findings if found["severity"] != "behind"]
+    if bad:
+        raise _damage(bad, findings, report)
+    parts: list[Part] = [f"sound: {report['runs']} runs, {report['events']} events"]
+    if findings:
+        parts.append(_table(findings))
+    return Answer(report, parts)
+
+
+def _damage(bad: list[Finding], findings: list[Finding], report: object) -> Damaged:
+    lines = [f"{len(bad)} of what was checked {'is' if len(bad) == 1 else 'are'} not as written"]
+    for found in findings:
+        of_run = f" of run {found['run']}" if found["run"] else ""
+        lines.append(f"{found['severity']}: {found['where']}{of_run}: {found['message']}")
+    return Damaged("not-as-written", "\n".join(lines), bad[0]["fix"], report=report)
+
+
+def _table(findings: list[Finding]) -> Table:
+    rows = [(found["severity"], found["where"], f"{found['message']}; {found['fix']}") for found in findings]
+    return Table(("STATUS", "WHERE", "WHAT"), rows)
