@@ -127,6 +127,48 @@ class PlanItems(Asked):
     waves: NotRequired[list[list[str]]]
 
 
+class Engage(Asked):
+    """Bind a checked pipeline (handed to decide) to the run, and let todo() say what is to be done."""
+
+    do: Literal["Engage"]
+    pipeline: PipelineRef
+    driver: NotRequired[Literal["engine", "guided"]]
+    switches: NotRequired[dict[str, bool]]
+    start_at: NotRequired[str]
+
+
+class BeginVisit(Asked):
+    do: Literal["BeginVisit"]
+
+
+class RecordAction(Asked):
+    do: Literal["RecordAction"]
+    action: str
+    detail: NotRequired[Json]
+
+
+class PlanVisit(Asked):
+    """What the plan says, as read: core chooses the items of this stay and arranges them."""
+
+    do: Literal["PlanVisit"]
+    items: list[Json]
+    findings: NotRequired[list[Json]]
+    problem: NotRequired[str]  # the plan cannot be read or carried out
+
+
+class Conclude(Asked):
+    """Everything in this stay has ended: decide its outcome and what follows."""
+
+    do: Literal["Conclude"]
+
+
+class RetryStep(Asked):
+    """A person asks for a step again: the run goes back to it and on from there."""
+
+    do: Literal["RetryStep"]
+    step: str
+
+
 class ChangeItem(Asked):
     do: Literal["ChangeItem"]
     item: str
@@ -345,6 +387,7 @@ Command = (
     | LoseAttempt | PlanItems | ChangeItem | OpenGate | DecideGate | Checkpoint | Pause | Resume | Park | Fail | Finish
     | Cancel | Stop | Unblock | RecordReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
     | InvalidateMemory | CleanMemory | SetFlags | RecordCommit | SaveContext | RestoreContext | RecordAnswers
+    | Engage | BeginVisit | RecordAction | PlanVisit | Conclude | RetryStep
     | ChangeSettings | ChangeBudget | ChangeDriver | ShowIn | BindSession | AbsorbEdit | Note
 )  # fmt: skip
 RepoCommand = MakeCurrent | OwnFile | ChangeSettings

@@ -34,6 +34,7 @@ _FAMILIES = {
     "gates": ("OpenGate", "DecideGate", "Checkpoint"),
     "attempts": ("DispatchAttempt", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
     "reviews": ("RecordReview", "RecordCoverage"),
+    "engine": ("Engage", "BeginVisit", "RecordAction", "PlanVisit", "Conclude", "RetryStep"),
     "records": (
         "StoreArtifact", "WriteMemory", "PruneMemory", "InvalidateMemory", "CleanMemory", "SetFlags", "RecordCommit",
         "SaveContext", "RestoreContext", "RecordAnswers", "ChangeSettings", "ChangeBudget", "ChangeDriver", "ShowIn",

@@ -53,6 +53,7 @@ class StepStarted(Happened):
     step: str
     item: str | None
     iteration: int
+    hop: Json  # engine-driven runs: how the step was reached, and with which findings
 
 
 class StepEnded(Happened):
@@ -62,6 +63,7 @@ class StepEnded(Happened):
     status: Literal["success", "failed"]
     verdict: str | None
     summary: str
+    because: list[str]  # the members that decided the outcome
 
 
 class StepSkipped(Happened):
@@ -112,6 +114,8 @@ class ItemsPlanned(Happened):
     type: Literal["ItemsPlanned"]
     items: dict[str, Json]
     waves: list[list[str]]
+    groups: list[list[str]]  # what this stay runs, in sub-waves; [] outside a stay
+    notes: list[str]  # moved items, passed limits, unknown agents: what a reader of the plan should know
 
 
 class ItemChanged(Happened):
@@ -119,6 +123,7 @@ class ItemChanged(Happened):
     item: str
     status: Literal["pending", "running", "completed", "failed", "skipped"]
     files: list[str]
+    harmless: bool  # a failure that stops nothing
 
 
 class WaveStarted(Happened):
@@ -216,10 +221,32 @@ class StageRestarted(Happened):
 
 
 class RouteTaken(Happened):
+    """What follows an outcome: the hops to come. `route` is the counter that was used; "" for going on."""
+
     type: Literal["RouteTaken"]
     route: str
-    to: list[str]
+    queue: list[Json]
+    resets: list[str]
+    carry: dict[str, Json]
     reason: str
+
+
+class Engaged(Happened):
+    """A checked pipeline was bound to the run: from here todo() says what is to be done."""
+
+    type: Literal["Engaged"]
+    pipeline: PipelineRef
+    driver: Literal["engine", "guided"]
+    switches: dict[str, bool]
+    queue: list[Json]
+
+
+class ActionDone(Happened):
+    """The engine itself did something: pruned memory, wrote the request, chose the review tier."""
+
+    type: Literal["ActionDone"]
+    action: str
+    detail: Json
 
 
 class ReviewRecorded(Happened):
@@ -363,6 +390,6 @@ Event = (
     | Parked | Failed | Finished | Cancelled | Stopped | Blocked | Unblocked | StageRestarted | RouteTaken | ReviewRecorded
     | ArtifactStored | MemoryWritten | MemoryPruned | MemoryInvalidated | MemoryCleaned | FlagSet | CommitRecorded
     | ContextSaved | ContextRestored | AnswersRecorded | SettingsChanged | BudgetChanged | DriverChanged | ShownIn
-    | SessionBound | ForeignEditAbsorbed | Forked | Noted
+    | SessionBound | ForeignEditAbsorbed | Forked | Noted | Engaged | ActionDone
 )  # fmt: skip
 RepoEvent = CurrentRunChanged | FileOwned | SettingsChanged

@@ -15,7 +15,7 @@ FOLD_VERSION names the shape of the result. It changes with any change to this f
 
 from __future__ import annotations
 
-from tenuto.core import notes
+from tenuto.core import notes, progress
 from tenuto.core.notes import merge
 from tenuto.core.times import between
 
@@ -80,7 +80,8 @@ def new_run() -> Run:
         "restarts": [], "reviews": {}, "artifacts": {},
         "memory": {"index": [], "decisions": [], "lessons": [], "updates": []},
         "flags": {}, "commits": [], "resume": None, "answers": {}, "routes": {}, "retries": 0,
-        "budget": {"limits": {}, "spent": {}, "reserved": {}}, "sessions": [], "settings": {}, "extra": {},
+        "budget": {"limits": {}, "spent": {}, "reserved": {}}, "sessions": [], "switches": {}, "queue": [],
+        "stay": None, "words": {}, "carried": {}, "settings": {}, "extra": {},
     }  # fmt: skip
 
 
@@ -199,6 +200,8 @@ def _step_started(run: Run, e: Any) -> None:
     state["iteration"] = e["iteration"]
     if run["status"] == "restarting":
         run["status"] = "running"
+    if e["hop"]:
+        progress.visit_started(run, e)
 
 
 def _step_ended(run: Run, e: Any) -> None:
@@ -214,6 +217,8 @@ def _step_ended(run: Run, e: Any) -> None:
     state = _step(run, e["step"])
     state["status"] = "completed" if e["status"] == "success" else "failed"
     state["verdict"] = e["verdict"]
+    if run["stay"] is not None and run["stay"]["step"] == e["step"]:
+        progress.visit_ended(run, e)
     # A run with an order stays where it is until it advances; one without is nowhere between steps.
     if run["order"] == "any" and not running_visits(run):
         run["position"] = None
@@ -239,10 +244,6 @@ def _stage_restarted(run: Run, e: Any) -> None:
     run["status"] = "restarting"
 
 
-def _route_taken(run: Run, e: Any) -> None:
-    run["routes"][e["route"]] = run["routes"].get(e["route"], 0) + 1
-
-
 def _review_recorded(run: Run, e: Any) -> None:
     merge(run["reviews"].setdefault(e["step"], {}), e["changes"])
 
@@ -258,6 +259,7 @@ def _attempt_dispatched(run: Run, e: Any) -> None:
         "receipt": {}, "extra": e["extra"],
     }  # fmt: skip
     _add(run["budget"]["reserved"], e["reserved"], 1)
+    progress.seat_taken(run, e)
 
 
 def _attempt_started(run: Run, e: Any) -> None:
@@ -275,6 +277,7 @@ def _attempt_finished(run: Run, e: Any) -> None:
     attempt["extra"].update(e["extra"])
     _add(run["budget"]["reserved"], attempt["reserved"], -1)
     _add(run["budget"]["spent"], e["usage"], 1)
+    progress.seat_answered(run, attempt, e["verdict"] or "ERROR")
 
 
 def _attempt_lost(run: Run, e: Any) -> None:
@@ -283,6 +286,7 @@ def _attempt_lost(run: Run, e: Any) -> None:
     # Nobody knows what it cost: it is charged what was set aside for it.
     _add(run["budget"]["reserved"], attempt["reserved"], -1)
     _add(run["budget"]["spent"], attempt["reserved"], 1)
+    progress.seat_answered(run, attempt, "LOST")
 
 
 def _add(into: Json, amounts: Json, sign: int) -> None:
@@ -304,12 +308,14 @@ def _items_planned(run: Run, e: Any) -> None:
         {"wave": number, "items": items, "started_at": None, "ended_at": None}
         for number, items in enumerate(e["waves"], 1)
     ]
+    progress.items_chosen(run, e)
 
 
 def _item_changed(run: Run, e: Any) -> None:
     item = run["items"][e["item"]]
     item["status"] = e["status"]
     item["files"].extend(path for path in e["files"] if path not in item["files"])
+    progress.item_changed(run, e)
 
 
 def _wave_started(run: Run, e: Any) -> None:
@@ -339,6 +345,8 @@ def _gate_decided(run: Run, e: Any) -> None:
     if run["gate"] and run["gate"]["id"] == e["gate"]:
         run["status"] = run["gate"]["resting"]
         run["gate"] = None
+    if run["stay"] is not None:
+        run["stay"]["decision"] = e["decision"]
 
 
 _APPLY: dict[str, Callable[[Run, Any], None]] = {
@@ -348,11 +356,12 @@ _APPLY: dict[str, Callable[[Run, Any], None]] = {
     "ItemChanged": _item_changed, "WaveStarted": _wave_started, "WaveEnded": _wave_ended, "GateOpened": _gate_opened,
     "GateDecided": _gate_decided, "Paused": _paused, "Resumed": _resumed, "Parked": _parked, "Failed": _failed,
     "Finished": _finished, "Cancelled": _cancelled, "Stopped": _stopped, "Blocked": _blocked, "Unblocked": _unblocked,
-    "StageRestarted": _stage_restarted, "RouteTaken": _route_taken, "ReviewRecorded": _review_recorded,
+    "StageRestarted": _stage_restarted, "RouteTaken": progress.route_taken, "ReviewRecorded": _review_recorded,
     "ArtifactStored": notes.artifact_stored, "MemoryWritten": notes.memory_written, "MemoryPruned": notes.memory_pruned,
     "MemoryInvalidated": notes.memory_invalidated, "MemoryCleaned": notes.memory_cleaned, "FlagSet": notes.flag_set,
     "CommitRecorded": notes.commit_recorded, "ContextSaved": notes.context_saved, "ContextRestored": notes.context_restored,
     "AnswersRecorded": notes.answers_recorded, "SettingsChanged": notes.settings_changed, "BudgetChanged": notes.budget_changed,
     "DriverChanged": notes.driver_changed, "ShownIn": notes.shown_in, "SessionBound": notes.session_bound,
     "ForeignEditAbsorbed": notes.foreign_edit_absorbed, "Forked": _forked, "Noted": notes.noted,
+    "Engaged": progress.engaged, "ActionDone": progress.action_done,
 }  # fmt: skip

@@ -195,6 +195,33 @@ class PipelineRef(TypedDict):
     hash: str | None  # None: followed by hand, no checked definition was bound yet
 
 
+class SeatState(TypedDict):
+    """One agent's place in the current stay."""
+
+    results: list[str]  # DONE, NEEDS_REVISION, ERROR, LOST, QUESTION: one per attempt that ended
+    open: str | None  # the attempt in flight
+    severities: list[str]  # of what the last attempt found
+    answer: Json | None  # the JSON answer of the last attempt, where the rule needs one
+
+
+class Stay(TypedDict):
+    """Where an engine-driven run is: one visit of one step, and everything todo() needs to know of it."""
+
+    step: str
+    visit: int
+    hop: Json
+    findings: list[str]
+    did: list[str]  # actions done: "before:choose-review-tier"
+    seats: dict[str, SeatState]  # by seat, or seat@item
+    planned: bool
+    left: list[str]  # chosen items that have not ended, in the order they may start
+    busy: list[str]  # of these, the ones with an attempt in flight or between two seats
+    group_of: dict[str, int]  # sub-wave of each chosen item
+    wave_of: dict[str, int]
+    stopped_by: list[str]  # items whose failure stops later waves
+    decision: str | None  # a person's word, at a gate
+
+
 class Run(TypedDict):
     id: str
     name: str
@@ -238,6 +265,11 @@ class Run(TypedDict):
     retries: int
     budget: Budget
     sessions: list[str]
+    switches: dict[str, bool]
+    queue: list[Json]  # hops to come
+    stay: Stay | None
+    words: dict[str, dict[str, SeatState]]  # per step what its seats said last
+    carried: dict[str, Json]  # per step what an earlier one hands to it
     settings: Json
     extra: dict[str, Json]
 

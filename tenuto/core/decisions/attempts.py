@@ -51,6 +51,8 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
             cap=cap,
         )
     _refuse_over_budget(run, c.get("reserved", {}))
+    if run["stay"] is not None and case.pipeline is not None:
+        _refuse_unasked(case, c)
     return [
         case.event(
             "AttemptDispatched", attempt=attempt, step=c.get("step") or run["position"] or "", role=c["role"],
@@ -60,6 +62,20 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
     ]  # fmt: skip
 
 
+def _refuse_unasked(case: Case, c: Any) -> None:
+    """An engine-driven run starts what todo() asks for, and nothing else: two drivers cannot start it twice."""
+    from tenuto.core.todo import todo
+
+    if not any(
+        action["act"] == "dispatch" and action["attempt"] == c["attempt"] for action in todo(case.pipeline, case.run)
+    ):
+        raise Refused(
+            "not-asked",
+            f"run {case.run['id']} does not ask for attempt {c['attempt']} now",
+            "ask again what is to be done",
+        )
+
+
 def start_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
     return [case.event("AttemptStarted", attempt=c["attempt"], extra=c.get("extra", {}))]
@@ -67,21 +83,52 @@ def start_attempt(case: Case, c: Any) -> list[Any]:
 
 def finish_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
-    return [
+    finished = [
         case.event(
             "AttemptFinished", attempt=c["attempt"], status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""),
             receipt=c.get("receipt", {}), usage=c.get("usage", {}), extra=c.get("extra", {}),
         )
     ]  # fmt: skip
+    return finished + _item_ends(case, c["attempt"], c.get("verdict") or "ERROR")
 
 
 def lose_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
-    return [case.event("AttemptLost", attempt=c["attempt"], reason=c["reason"])]
+    return [
+        case.event("AttemptLost", attempt=c["attempt"], reason=c["reason"]),
+        *_item_ends(case, c["attempt"], "LOST"),
+    ]
+
+
+def _item_ends(case: Case, attempt: str, result: str) -> list[Any]:
+    """With the last word of its last seat an item ends, and takes along what depends on it where the step says so."""
+    stay, found = case.run["stay"], case.run["attempts"][attempt]
+    item = found["item"]
+    if stay is None or case.pipeline is None or item is None or item not in stay["left"]:
+        return []
+    from tenuto.core.visits import item_word, seats_for, step_of
+
+    step: Any = step_of(case.pipeline, stay["step"])
+    seat = stay["seats"][found["extra"]["seat"]]
+    after: Any = {**seat, "results": [*seat["results"], result], "open": None}
+    word = item_word(step, case.run, {**stay, "seats": {**stay["seats"], found["extra"]["seat"]: after}}, item)
+    if word is None:
+        return []
+    harmless = all(seat["weight"] == "never-blocks" for seat in seats_for(step, case.run["items"][item]))
+    status = "completed" if word == "DONE" else "failed"
+    events = [case.event("ItemChanged", item=item, status=status, files=[], harmless=harmless)]
+    if status == "failed" and not harmless and step["waves"]["on_item_error"] == "skip-dependents":
+        from tenuto.core.waves import skipped
+
+        known: Any = [{"id": name, "depends_on": one["depends_on"]} for name, one in case.run["items"].items()]
+        for name in skipped(known, [item]):
+            if name in stay["left"]:
+                events.append(case.event("ItemChanged", item=name, status="skipped", files=[], harmless=True))
+    return events
 
 
 def plan_items(case: Case, c: Any) -> list[Any]:
-    return [case.event("ItemsPlanned", items=c["items"], waves=c.get("waves", []))]
+    return [case.event("ItemsPlanned", items=c["items"], waves=c.get("waves", []), groups=[], notes=[])]
 
 
 def change_item(case: Case, c: Any) -> list[Any]:
@@ -92,7 +139,7 @@ def change_item(case: Case, c: Any) -> list[Any]:
     fresh = [path for path in c.get("files", []) if path not in run["items"][item]["files"]]
     if run["items"][item]["status"] == c["status"] and not fresh:
         return []
-    return [case.event("ItemChanged", item=item, status=c["status"], files=fresh)]
+    return [case.event("ItemChanged", item=item, status=c["status"], files=fresh, harmless=False)]
 
 
 def _require_open(run: Run, attempt: str) -> None:
@@ -110,13 +157,23 @@ def _require_open(run: Run, attempt: str) -> None:
         )
 
 
-def _refuse_over_budget(run: Run, wanted: Any) -> None:
+def over_budget(run: Run, wanted: Any, reserved: Any = None) -> str | None:
+    """The first unit whose limit this would pass, with what is in flight counted at what was set aside for it."""
     budget = run["budget"]
+    held = budget["reserved"] if reserved is None else reserved
     for unit, limit in budget["limits"].items():
-        held = budget["spent"].get(unit, 0) + budget["reserved"].get(unit, 0)
-        if limit is not None and held + wanted.get(unit, 0) > limit:
-            message = f"run {run['id']} may spend {limit} {unit}: {held} is spent or promised, {wanted.get(unit, 0)} more was asked for"
-            raise Refused("over-budget", message, "raise the limit or stop here", unit=unit, limit=limit, held=held)
+        if limit is not None and budget["spent"].get(unit, 0) + held.get(unit, 0) + wanted.get(unit, 0) > limit:
+            return str(unit)
+    return None
+
+
+def _refuse_over_budget(run: Run, wanted: Any) -> None:
+    unit = over_budget(run, wanted)
+    if unit is not None:
+        limit = run["budget"]["limits"][unit]
+        held = run["budget"]["spent"].get(unit, 0) + run["budget"]["reserved"].get(unit, 0)
+        message = f"run {run['id']} may spend {limit} {unit}: {held} is spent or promised, {wanted.get(unit, 0)} more was asked for"
+        raise Refused("over-budget", message, "raise the limit or stop here", unit=unit, limit=limit, held=held)
 
 
 def _plain(name: str) -> str:

@@ -22,7 +22,8 @@ OPTIONS = ["approve", "reject", "revise"]
 
 def open_gate(case: Case, c: Any) -> list[Any]:
     run = case.run
-    visits = running_visits(run)
+    own = run["stay"]["step"] if run["stay"] else None  # a gate of the pipeline is a step itself
+    visits = [visit for visit in running_visits(run) if visit["step"] != own]
     if visits:
         names = [visit["step"] for visit in visits]
         raise Refused(

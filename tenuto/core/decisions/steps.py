@@ -45,6 +45,7 @@ def start_step(case: Case, c: Any) -> list[Any]:
             "StepStarted",
             step=step,
             item=item,
+            hop={},
             iteration=c.get("iteration") or (state["iteration"] if state else 0) + 1,
         )
     ]
@@ -60,7 +61,7 @@ def end_step(case: Case, c: Any) -> list[Any]:
         _refuse_unapproved(run, _entry(run, step) or {})
     return [
         case.event(
-            "StepEnded", step=step, item=item, status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", "")
+            "StepEnded", step=step, item=item, status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""), because=[]
         )
     ]  # fmt: skip
 
@@ -115,13 +116,15 @@ def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
         events += blocked
         if any(visit["step"] == here["step"] for visit in running_visits(run)):
             events.append(
-                case.event("StepEnded", step=here["step"], item=None, status="success", verdict=None, summary="")
+                case.event(
+                    "StepEnded", step=here["step"], item=None, status="success", verdict=None, summary="", because=[]
+                )
             )
     if ahead is None:
         return [*events, case.event("Finished", outcome="completed")]
     state = run["steps"].get(ahead["step"])
     iteration = (state["iteration"] if state else 0) + 1
-    return [*events, case.event("StepStarted", step=ahead["step"], item=None, iteration=iteration)]
+    return [*events, case.event("StepStarted", step=ahead["step"], item=None, iteration=iteration, hop={})]
 
 
 def check_evidence(case: Case, c: Any) -> list[Any]:
@@ -155,7 +158,7 @@ def restart_stage(case: Case, c: Any) -> list[Any]:
         raise Refused("stage-ahead", f"run {run['id']} has not reached {stage}; it cannot be restarted", stage=stage)
     return [
         case.event("StageRestarted", stage=stage, reason=c["reason"], to=first),
-        case.event("StepStarted", step=first, item=None, iteration=1),
+        case.event("StepStarted", step=first, item=None, iteration=1, hop={}),
     ]
 
 

@@ -1,0 +1,205 @@
+"""Engine-driven runs: a checked pipeline is bound, visits begin and end, plans become items.
+
+Whatever todo() asks for is decided here; whoever asks for something else, or for the same thing twice, is refused.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.decisions.attempts import in_flight
+from tenuto.core.follow import follow, hop_to
+from tenuto.core.outcome import outcome
+from tenuto.core.todo import todo
+from tenuto.core.visits import step_of
+from tenuto.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.decide import Case
+
+_SUCCESS = ("DONE", "NEEDS_REVISION", "DESIGN_FLAW", "IMPLEMENTATION_FLAW", "LOW_COVERAGE")
+
+
+def engage(case: Case, c: Any) -> list[Any]:
+    run, pipeline = case.run, _pipeline(case)
+    if run["stay"] is not None or in_flight(run):
+        raise Refused("visit-open", f"run {run['id']} is in the middle of a step", "let it end first")
+    switches = {**pipeline["switches"], **c.get("switches", {})}
+    done = [name for name, state in run["steps"].items() if state["status"] in ("completed", "skipped")]
+    order = [step["id"] for step in pipeline["steps"] if not step["aside"]]
+    first = c.get("start_at") or next((name for name in order if name not in done), order[-1])
+    if first not in [step["id"] for step in pipeline["steps"]]:
+        raise Refused(
+            "no-such-step", f"pipeline {pipeline['name']} has no step {first!r}; it has: {', '.join(order)}", step=first
+        )
+    queue = run["queue"] or [hop_to(first)]
+    driver = c.get("driver", "engine")
+    events = [case.event("Engaged", pipeline=c["pipeline"], driver=driver, switches=switches, queue=queue)]
+    limits = {
+        name: amount
+        for name, amount in pipeline["budget"].items()
+        if amount is not None and not name.startswith("attempt_")
+    }
+    fresh = {name: amount for name, amount in limits.items() if name not in run["budget"]["limits"]}
+    return [*events, case.event("BudgetChanged", limits=fresh)] if fresh else events
+
+
+def begin_visit(case: Case, c: Any) -> list[Any]:
+    run, pipeline = case.run, _pipeline(case)
+    _require(case, "begin")
+    hop = run["queue"][0]
+    step = step_of(pipeline, hop["step"])
+    if step["when"] != "always" and not run["switches"].get(step["when"]):
+        skipped = case.event("StepSkipped", step=step["id"], reason=f"{step['when']} is off")
+        behind: Any = {**run, "queue": run["queue"][1:]}
+        beyond = follow(
+            type(case)(pipeline, case.repo, behind, case.command), step, {"name": "DONE", "because": [], "reason": ""}
+        )
+        return [skipped, *beyond]
+    visits = sum(1 for visit in run["visits"] if visit["step"] == step["id"]) + 1
+    return [case.event("StepStarted", step=step["id"], item=None, iteration=visits, hop=hop)]
+
+
+def record_action(case: Case, c: Any) -> list[Any]:
+    _pipeline(case)
+    if not any(action["act"] == "do" and action["as"] == c["action"] for action in todo(case.pipeline, case.run)):
+        raise Refused("not-asked", f"run {case.run['id']} does not ask for {c['action']} now")
+    return [case.event("ActionDone", action=c["action"], detail=c.get("detail", {}))]
+
+
+def plan_visit(case: Case, c: Any) -> list[Any]:
+    from tenuto.core.selection import affected, agent_for, due, passed_limits
+    from tenuto.core.waves import PlanRefused, arrange, chain_lengths, partition
+
+    run, pipeline = case.run, _pipeline(case)
+    _require(case, "plan")
+    stay: Any = run["stay"]
+    step: Any = step_of(pipeline, stay["step"])
+    waves, items = step["waves"], c["items"]
+    problem = c.get("problem", "")
+    if not problem and waves["max_items"] and len(items) > waves["max_items"]:
+        problem = f"the plan has {len(items)} items; at most {waves['max_items']} are allowed"
+    try:
+        arrangement = arrange(items)
+    except PlanRefused as refusal:
+        problem = problem or refusal.message
+    if problem:
+        return _end(case, step, {"name": "NEEDS_REVISION", "because": [], "reason": problem})
+    before: Any = [one["extra"] for one in run["items"].values() if "id" in one["extra"]]
+    done = [name for name, one in run["items"].items() if one["status"] == "completed"]
+    named = affected(items, c.get("findings", []))["items"] if c.get("findings") else []
+    which = stay["hop"].get("items") or "due"
+    if which == "all":
+        chosen = [item["id"] for item in items]
+    elif which == "affected":
+        chosen = named or [item["id"] for item in items]
+    else:
+        chosen = due(items, before, done=done, failing=named if which == "failing" else ())
+    notes = [
+        f"item {move['item']} moved from wave {move['from_wave']} to {move['to_wave']}: it waits for {', '.join(move['because'])}"
+        for move in arrangement["moves"]
+    ]
+    for item in items:
+        notes += (
+            [agent_for(item, [seat["id"] for seat in waves["seats"]], waves["default"])[1]]
+            if waves["per_item"] == "named"
+            else []
+        )
+        notes += passed_limits(item, waves["limits"])
+    ordered = [[name for name in wave if name in chosen] for wave in arrangement["waves"]]
+    cap = min(pipeline["cap"], waves["at_once"] or pipeline["cap"])
+    if waves["order"] == "rolling":
+        chains = chain_lengths(items)
+        groups = [sorted((name for wave in ordered for name in wave), key=lambda name: -chains[name])]
+    else:
+        groups = [group for wave in ordered for group in partition(wave, cap)]
+    planned = {item["id"]: _item(item, run) for item in items}
+    return [
+        case.event(
+            "ItemsPlanned",
+            items=planned,
+            waves=arrangement["waves"],
+            groups=[g for g in groups if g],
+            notes=[n for n in notes if n],
+        )
+    ]
+
+
+def conclude(case: Case, c: Any) -> list[Any]:
+    pipeline = _pipeline(case)
+    stay: Any = case.run["stay"]
+    _require(case, "conclude")
+    step = step_of(pipeline, stay["step"])
+    told = outcome(pipeline, case.run)
+    if told["name"] == "DONE":
+        for action in step["after"]:
+            if f"after:{action}" not in stay["did"]:
+                raise Refused("not-asked", f"{action} comes before the end of {step['id']}")
+    return _end(case, step, told)
+
+
+def retry_step(case: Case, c: Any) -> list[Any]:
+    run, pipeline = case.run, _pipeline(case)
+    if run["stay"] is not None or in_flight(run):
+        raise Refused(
+            "visit-open", f"run {run['id']} is in the middle of {run['position']!r}", "pause it, and let that end"
+        )
+    if run["status"] in ("completed", "cancelled", "graduated", "waiting_gate"):
+        raise Refused("run-ended", f"run {run['id']} is {run['status']}", "fork it instead", status=run["status"])
+    if c["step"] not in [step["id"] for step in pipeline["steps"]]:
+        raise Refused("no-such-step", f"pipeline {pipeline['name']} has no step {c['step']!r}", step=c["step"])
+    events = [
+        case.event(
+            "RouteTaken", route="", queue=[hop_to(c["step"])], resets=[], carry={}, reason="a person asked for it again"
+        )
+    ]
+    if run["status"] in ("paused", "stopped", "parked"):
+        events.append(case.event("Resumed", decision="retry"))
+    elif run["status"] in ("blocked", "failed"):
+        events.append(case.event("Unblocked", stage=None))
+    return events
+
+
+def _end(case: Case, step: Any, told: Any) -> list[Any]:
+    """The visit ends with this outcome, and what follows it follows."""
+    success = told["name"] in _SUCCESS
+    ended = case.event(
+        "StepEnded", step=step["id"], item=None, status="success" if success else "failed", verdict=told["name"],
+        summary=told["reason"], because=told["because"],
+    )  # fmt: skip
+    cleaned = (
+        [case.event("MemoryCleaned")]
+        if told["name"] == "DONE" and case.run["stay"] and case.run["stay"]["hop"].get("revises")
+        else []
+    )
+    return [ended, *cleaned, *follow(case, step, told)]
+
+
+def _item(item: Any, run: Any) -> Any:
+    known = run["items"].get(item["id"])
+    return {
+        "title": item["title"], "files": item["files"], "depends_on": item["depends_on"], "agent": item["agent"] or "",
+        "status": known["status"] if known else "pending", "extra": item,
+    }  # fmt: skip
+
+
+def _pipeline(case: Case) -> Any:
+    if case.pipeline is None:
+        raise Refused(
+            "no-pipeline",
+            f"run {case.run['id']} is driven by hand; no pipeline is bound to it",
+            "tenuto run --pipeline NAME",
+        )
+    return case.pipeline
+
+
+def _require(case: Case, act: str) -> None:
+    if not any(action["act"] == act for action in todo(case.pipeline, case.run)):
+        raise Refused("not-asked", f"run {case.run['id']} does not ask for {act!r} now", "ask again what is to be done")
+
+
+DECIDERS = {
+    "Engage": engage, "BeginVisit": begin_visit, "RecordAction": record_action, "PlanVisit": plan_visit,
+    "Conclude": conclude, "RetryStep": retry_step,
+}  # fmt: skip

@@ -1,0 +1,100 @@
+"""The engine's half of fold: the stay, its seats and items, and the hops to come.
+
+fold.py's rules hold here too: never refuse, add nothing, change the run in place. What is ready, retried
+or finished is not known here: that needs the pipeline, and todo() and decide() have it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.records import Run
+
+
+def engaged(run: Run, e: Any) -> None:
+    run["pipeline"], run["driver"] = e["pipeline"], e["driver"]
+    run["switches"], run["queue"] = e["switches"], e["queue"]
+    run["order"] = "strict"
+
+
+def visit_started(run: Run, e: Any) -> None:
+    hop = e["hop"]
+    if run["queue"] and run["queue"][0]["step"] == e["step"]:
+        run["queue"] = run["queue"][1:]
+    # Only some seats run again: what the others said last still counts.
+    kept = run["words"].get(e["step"], {}) if hop.get("only") else {}
+    run["stay"] = {
+        "step": e["step"], "visit": e["iteration"], "hop": hop, "findings": hop.get("findings", []), "did": [],
+        "seats": {seat: said for seat, said in kept.items() if seat not in hop["only"]} if kept else {},
+        "planned": False, "left": [], "busy": [], "group_of": {}, "wave_of": {}, "stopped_by": [], "decision": None,
+    }  # fmt: skip
+
+
+def visit_ended(run: Run, e: Any) -> None:
+    stay = run["stay"]
+    if stay is not None:
+        run["words"][e["step"]] = stay["seats"]
+        run["carried"].pop(e["step"], None)
+    run["stay"] = None
+
+
+def route_taken(run: Run, e: Any) -> None:
+    if e["route"]:
+        run["routes"][e["route"]] = run["routes"].get(e["route"], 0) + 1
+    for counter in e["resets"]:
+        run["routes"].pop(counter, None)
+    run["queue"] = e["queue"]
+    run["carried"].update(e["carry"])
+
+
+def action_done(run: Run, e: Any) -> None:
+    if run["stay"] is not None:
+        run["stay"]["did"].append(e["action"])
+
+
+def seat_taken(run: Run, e: Any) -> None:
+    stay, seat = run["stay"], e["extra"].get("seat")
+    if stay is None or seat is None:
+        return
+    state = stay["seats"].setdefault(seat, {"results": [], "open": None, "severities": [], "answer": None})
+    state["open"] = e["attempt"]
+    if e["item"] is not None and e["item"] not in stay["busy"]:
+        stay["busy"].append(e["item"])
+        run["items"][e["item"]]["status"] = "running"
+
+
+def seat_answered(run: Run, attempt: Any, result: str) -> None:
+    stay, seat = run["stay"], attempt["extra"].get("seat")
+    if stay is None or seat not in stay["seats"]:
+        return
+    state = stay["seats"][seat]
+    state["results"].append(result)
+    state["open"] = None
+    state["severities"] = attempt["receipt"].get("severities", [])
+    state["answer"] = attempt["receipt"].get("answer")
+
+
+def items_chosen(run: Run, e: Any) -> None:
+    stay = run["stay"]
+    if stay is None:
+        return
+    stay["planned"] = True
+    stay["left"] = [item for group in e["groups"] for item in group]
+    stay["group_of"] = {item: number for number, group in enumerate(e["groups"]) for item in group}
+    stay["wave_of"] = {item: number for number, wave in enumerate(e["waves"]) for item in wave}
+    for item in stay["left"]:
+        run["items"][item]["status"] = "pending"
+
+
+def item_changed(run: Run, e: Any) -> None:
+    stay = run["stay"]
+    if stay is None or e["status"] not in ("completed", "failed", "skipped"):
+        return
+    if e["item"] in stay["left"]:
+        stay["left"].remove(e["item"])
+    if e["item"] in stay["busy"]:
+        stay["busy"].remove(e["item"])
+    if e["status"] == "failed" and not e["harmless"]:
+        stay["stopped_by"].append(e["item"])

@@ -1,0 +1,117 @@
+"""What should be under way right now?
+
+    todo(pipeline, run) -> actions
+
+The same answer for the same run, always: a driver that dies between two lines loses nothing, the next one
+asks again. Nothing here changes anything; each action becomes a command, and decide() has the last word.
+
+    begin       start the next visit                       -> BeginVisit
+    do          the engine itself acts (prune memory, ...)  -> RecordAction
+    plan        read the plan of a waves step               -> PlanVisit
+    dispatch    start an agent                              -> DispatchAttempt ... FinishAttempt
+    ask         a person decides                            -> OpenGate ... DecideGate
+    conclude    everything has ended                        -> Conclude
+    pause       the budget admits no further attempt        -> Pause
+
+No actions and nothing in flight: the run rests. Never more than `cap` in flight, counted over the whole run.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.decisions.attempts import in_flight, over_budget
+from tenuto.core.outcome import outcome
+from tenuto.core.visits import ready, step_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.core.pipeline_records import Pipeline, Step
+    from tenuto.core.records import Run, Stay
+
+_ACTIVE = ("created", "running", "restarting", "poc-complete")
+
+
+def todo(pipeline: Pipeline, run: Run) -> list[Any]:
+    if run["status"] not in _ACTIVE:
+        return []
+    stay = run["stay"]
+    if stay is None:
+        return [{"act": "begin", "step": run["queue"][0]["step"]}] if run["queue"] else []
+    step = step_of(pipeline, stay["step"])
+    for action in step["before"]:
+        if f"before:{action}" not in stay["did"]:
+            return [{"act": "do", "action": action, "as": f"before:{action}", "step": step["id"]}]
+    if step["kind"] == "action":
+        for action in step["action"]:
+            if action not in stay["did"]:
+                return [{"act": "do", "action": action, "as": action, "step": step["id"]}]
+        return _closing(pipeline, run, step, stay)
+    if step["kind"] == "gate":
+        return _closing(pipeline, run, step, stay) if stay["decision"] else [{"act": "ask", "step": step["id"]}]
+    if step["kind"] == "waves":
+        if not stay["planned"]:
+            return [{"act": "plan", "step": step["id"]}]
+        between = _between(step, stay)
+        if between:
+            return between
+    return _dispatches(pipeline, run, step, stay)
+
+
+def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay) -> list[Any]:
+    flying = len(in_flight(run))
+    places = ready(pipeline, run, step, stay)
+    if not places:
+        return [] if flying else _closing(pipeline, run, step, stay)
+    actions: list[Any] = []
+    held = dict(run["budget"]["reserved"])
+    for key, seat, item in places[: max(0, pipeline["cap"] - flying)]:
+        state = stay["seats"].get(key)
+        number = len(state["results"]) + 1 if state else 1
+        reserved = reservation(pipeline, step)
+        unit = over_budget(run, reserved, held)
+        if unit is not None:
+            if not actions and not flying:
+                return [{"act": "pause", "step": step["id"], "unit": unit}]
+            break
+        for name, amount in reserved.items():
+            held[name] = held.get(name, 0) + amount
+        attempt = "-".join([step["id"], str(stay["visit"]), key.replace("@", "."), str(number)])
+        actions.append({
+            "act": "dispatch", "step": step["id"], "attempt": attempt, "key": key, "seat": seat, "item": item,
+            "number": number, "reserved": reserved,
+        })  # fmt: skip
+    return actions
+
+
+def _closing(pipeline: Pipeline, run: Run, step: Step, stay: Stay) -> list[Any]:
+    """What comes after a DONE, then the end of the visit."""
+    if step["after"] and outcome(pipeline, run)["name"] == "DONE":
+        for action in step["after"]:
+            if f"after:{action}" not in stay["did"]:
+                return [{"act": "do", "action": action, "as": f"after:{action}", "step": step["id"]}]
+    return [{"act": "conclude", "step": step["id"]}]
+
+
+def reservation(pipeline: Pipeline, step: Step) -> dict[str, int]:
+    """What one attempt sets aside before it starts: itself, and what it may cost."""
+    amounts = {"attempts": 1}
+    for unit, field in (("tokens", "attempt_tokens"), ("micro_usd", "attempt_micro_usd")):
+        amount: Any = step["budget"][field] or pipeline["budget"][field]  # type: ignore[literal-required]
+        if amount:
+            amounts[unit] = amount
+    return amounts
+
+
+def _between(step: Any, stay: Stay) -> list[Any]:
+    """Between two waves, once the earlier one has ended and before the later one starts."""
+    if not step["between"] or not stay["left"] or stay["busy"]:
+        return []
+    wave = stay["wave_of"][stay["left"][0]]
+    if wave == 0 or any(stay["wave_of"][failed] < wave for failed in stay["stopped_by"]):
+        return []
+    for action in step["between"]:
+        done = f"between:{wave}:{action}"
+        if done not in stay["did"]:
+            return [{"act": "do", "action": action, "as": done, "step": step["id"]}]
+    return []
