@@ -69,8 +69,7 @@ def record_action(case: Case, c: Any) -> list[Any]:
 
 
 def plan_visit(case: Case, c: Any) -> list[Any]:
-    from tenuto.core.selection import affected, agent_for, due, passed_limits
-    from tenuto.core.waves import PlanRefused, arrange, chain_lengths, partition
+    from tenuto.core.waves import PlanRefused, arrange
 
     run, pipeline = case.run, _pipeline(case)
     _require(case, "plan")
@@ -81,49 +80,60 @@ def plan_visit(case: Case, c: Any) -> list[Any]:
     if not problem and waves["max_items"] and len(items) > waves["max_items"]:
         problem = f"the plan has {len(items)} items; at most {waves['max_items']} are allowed"
     try:
-        arrangement = arrange(items)
+        arrangement: Any = arrange(items)
     except PlanRefused as refusal:
         problem = problem or refusal.message
+    notes = [] if problem else _plan_notes(waves, items, arrangement)
+    if waves["strict"] and not problem:
+        problem = "; ".join(notes)
     if problem:
         return _end(case, step, {"name": "NEEDS_REVISION", "because": [], "reason": problem})
+    chosen = _choose(run, items, stay["hop"].get("items") or "due", c.get("findings", []))
+    ordered = [[name for name in wave if name in chosen] for wave in arrangement["waves"]]
+    groups = _groups(waves, items, ordered, min(pipeline["cap"], waves["at_once"] or pipeline["cap"]))
+    planned = {item["id"]: _item(item, run) for item in items}
+    return [case.event("ItemsPlanned", items=planned, waves=arrangement["waves"], groups=groups, notes=notes)]
+
+
+def _choose(run: Any, items: Any, which: str, findings: Any) -> list[str]:
+    """The items of this stay, as the hop says: due, failing, affected, all."""
+    from tenuto.core.selection import affected, due
+
+    named = affected(items, findings)["items"] if findings else []
+    if which == "all" or (which == "affected" and not named):
+        return [item["id"] for item in items]
+    if which == "affected":
+        return named
     before: Any = [one["extra"] for one in run["items"].values() if "id" in one["extra"]]
     done = [name for name, one in run["items"].items() if one["status"] == "completed"]
-    named = affected(items, c.get("findings", []))["items"] if c.get("findings") else []
-    which = stay["hop"].get("items") or "due"
-    if which == "all":
-        chosen = [item["id"] for item in items]
-    elif which == "affected":
-        chosen = named or [item["id"] for item in items]
-    else:
-        chosen = due(items, before, done=done, failing=named if which == "failing" else ())
+    return due(items, before, done=done, failing=named if which == "failing" else ())
+
+
+def _groups(waves: Any, items: Any, ordered: list[list[str]], cap: int) -> list[list[str]]:
+    """Sub-waves under the barrier; one group, the longest chains first, when rolling."""
+    from tenuto.core.waves import chain_lengths, partition
+
+    if waves["order"] == "rolling":
+        chains = chain_lengths(items)
+        ready = sorted((name for wave in ordered for name in wave), key=lambda name: -chains[name])
+        return [ready] if ready else []
+    return [group for wave in ordered for group in partition(wave, cap)]
+
+
+def _plan_notes(waves: Any, items: Any, arrangement: Any) -> list[str]:
+    """What a reader of the plan should know: items that were moved, agents nobody knows, limits that were passed."""
+    from tenuto.core.selection import agent_for, passed_limits
+
     notes = [
         f"item {move['item']} moved from wave {move['from_wave']} to {move['to_wave']}: it waits for {', '.join(move['because'])}"
         for move in arrangement["moves"]
     ]
+    seats = [seat["id"] for seat in waves["seats"]]
     for item in items:
-        notes += (
-            [agent_for(item, [seat["id"] for seat in waves["seats"]], waves["default"])[1]]
-            if waves["per_item"] == "named"
-            else []
-        )
+        if waves["per_item"] == "named":
+            notes.append(agent_for(item, seats, waves["default"])[1])
         notes += passed_limits(item, waves["limits"])
-    ordered = [[name for name in wave if name in chosen] for wave in arrangement["waves"]]
-    cap = min(pipeline["cap"], waves["at_once"] or pipeline["cap"])
-    if waves["order"] == "rolling":
-        chains = chain_lengths(items)
-        groups = [sorted((name for wave in ordered for name in wave), key=lambda name: -chains[name])]
-    else:
-        groups = [group for wave in ordered for group in partition(wave, cap)]
-    planned = {item["id"]: _item(item, run) for item in items}
-    return [
-        case.event(
-            "ItemsPlanned",
-            items=planned,
-            waves=arrangement["waves"],
-            groups=[g for g in groups if g],
-            notes=[n for n in notes if n],
-        )
-    ]
+    return [note for note in notes if note]
 
 
 def conclude(case: Case, c: Any) -> list[Any]:
