@@ -15,7 +15,7 @@ Rule 4: no expressions. A pipeline is data; what it cannot say in these words be
 
 from __future__ import annotations
 
-from tenuto.core.definition import graph, paths, routes, seats, steps
+from tenuto.core.definition import graph, paths, reviews, routes, seats, steps
 from tenuto.core.definition.values import View
 
 TYPE_CHECKING = False
@@ -43,18 +43,19 @@ def check(
     if not view.is_mapping("a pipeline", _KEYS):
         return None, problems
     pipeline = _top(view)
-    setting = steps.Setting(
+    setting = reviews.Setting(
         view.get("defaults"), pipeline["given"], roles, pipeline["settings"], list(pipeline["switches"])
     )
     if view.has("defaults"):
         view.get("defaults").is_mapping("`defaults`", seats.INHERITED)
+        seats.inspect(view.get("defaults"))
     found = _steps(view.get("steps"), setting)
     pipeline["steps"] = [step for _, step in found]
     checked: Pipeline = pipeline
     if found and not problems:  # routes over half-read steps would only report the same thing twice
         atlas = routes.Atlas(checked["steps"], checked["finish"])
         for there, step in found:
-            on: Any = routes.read_on(there.get("on"), step, atlas, steps.implied(there, step, setting))
+            on: Any = routes.read_on(there.get("on"), step, atlas, reviews.implied(there, step, setting))
             step["on"] = on
     if found and not problems:
         graph.complete(checked["steps"])
@@ -141,7 +142,7 @@ def _switches(view: View) -> dict[str, bool]:
     return found
 
 
-def _steps(view: View, setting: steps.Setting) -> list[tuple[View, Step]]:
+def _steps(view: View, setting: reviews.Setting) -> list[tuple[View, Step]]:
     entries = view.entries() if isinstance(view.value, list) else []
     if not entries:
         view.note("missing", "a pipeline needs steps", "for example steps: [{id: work, agent: {role: implementer}}]")

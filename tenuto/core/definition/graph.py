@@ -227,7 +227,7 @@ def _stages(steps: list[tuple[View, Step]]) -> None:
     for view, step in steps:
         if step["aside"] or step["stage"] == current:
             continue
-        if step["stage"] in closed:
+        if step["stage"] and step["stage"] in closed:
             view.get("stage").note(
                 "split-stage", f"the stage '{step['stage']}' was left before", "keep a stage's steps together"
             )

@@ -7,11 +7,8 @@ a {placeholder} for one word that is not yet known.
 from __future__ import annotations
 
 from tenuto.core import names
+from tenuto.core.definition.values import View, kind_of
 from tenuto.errors import BadInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tenuto.core.definition.values import View
 
 PLACEHOLDERS = ("slug", "item", "number", "iteration")
 ITEM_FILES = "@item"
@@ -23,7 +20,7 @@ def read(view: View, what: str) -> list[str]:
     for entry in view.entries():
         path = tidy(entry.text(what))
         if not path:
-            if isinstance(entry.value, str):
+            if isinstance(entry.value, str) or entry.value is None:
                 entry.note("empty", f"{what} is empty")
             continue
         problem = wrong(path)
@@ -41,9 +38,12 @@ def read(view: View, what: str) -> list[str]:
 
 
 def read_one(view: View, what: str, default: str = "") -> str:
-    found = read(view, what) if view.value not in (None, "") else []
-    if len(found) > 1:
-        view.note("wrong-type", f"{what} must be one path, not {len(found)}")
+    if view.value is None or view.value == default:
+        return default
+    if not isinstance(view.value, str):
+        view.note("wrong-type", f"{what} must be one path, not {kind_of(view.value)}")
+        return default
+    found = read(view, what)
     return found[0] if found else default
 
 

@@ -158,6 +158,8 @@ def _plain(word: str) -> str:
 
 
 def _either(view: View, long: str, short: str) -> View:
+    if view.has(long) and view.has(short):
+        view.get(short).note("contradiction", f"`{short}` and `{long}` are both given", "keep one of them")
     found = view.get(long) if view.has(long) else view.get(short)
     return View(None, found.path, found.problems) if found.value is True else found
 

@@ -92,9 +92,14 @@ def settings(view: View, terms: Terms) -> dict[str, object]:
     }
 
 
+def inspect(layer: View) -> None:
+    """Note what is wrong with a layer's settings, even where every seat has its own."""
+    settings(layer, Terms([], None, []))
+
+
 def check(view: View) -> Check:
     if isinstance(view.value, str):
-        return {"name": view.value, "run": "", "time_limit": None}
+        view = View({"name": view.value}, view.path, view.problems)
     view.is_mapping("a check", ("name", "run", "time_limit"))
     name = view.get("name").text("the name of a check")
     if not name:

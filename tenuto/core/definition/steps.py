@@ -1,18 +1,18 @@
 """The five kinds of step: from shorthand to the full record, everything but `on`.
 
 What a step is follows from the one key it has: agent, cluster, waves, gate or action.
-`review`, `coverage` and a gate's `revise` are shorthand for routes; `implied` spells them out.
+`review`, `coverage` and a gate's `revise` are shorthand for routes; reviews.py spells them out.
 """
 
 from __future__ import annotations
 
-from tenuto.core.definition import paths, seats
+from tenuto.core.definition import paths, reviews, seats
+from tenuto.core.definition.reviews import Setting
 from tenuto.core.definition.seats import Terms
 from tenuto.core.definition.values import View, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from typing import Any
 
     from tenuto.core.pipeline_records import Budget, Seat, Step
@@ -34,7 +34,6 @@ _KEYS = {
     "action": ("action",),
 }
 _TYPES = {"agent": "subagent", "cluster": "dispatch", "waves": "dispatch", "gate": "gate", "action": "action"}
-_SEVERITIES = ("LOW", "MEDIUM", "HIGH")
 _BUDGET = (
     "attempts",
     "tokens",
@@ -45,26 +44,6 @@ _BUDGET = (
     "attempt_money",
     "attempt_micro_usd",
 )
-
-
-class Setting:
-    """What a step inherits from its pipeline."""
-
-    __slots__ = ("defaults", "given", "roles", "settings", "switches")
-
-    def __init__(
-        self,
-        defaults: View,
-        given: list[str],
-        roles: Collection[str] | None,
-        settings: dict[str, Any],
-        switches: Collection[str],
-    ) -> None:
-        self.defaults = defaults
-        self.given = given
-        self.roles = roles
-        self.settings = settings
-        self.switches = switches
 
 
 def read(view: View, position: int, setting: Setting) -> Step | None:
@@ -80,6 +59,7 @@ def read(view: View, position: int, setting: Setting) -> Step | None:
     view.is_mapping(f"a step with {kind}", (*_COMMON, *_KEYS[kind]))
     step = _common(view, kind, position, setting)
     terms = Terms([view, setting.defaults], setting.roles, setting.given)
+    seats.inspect(view)
     match kind:
         case "agent":
             _agent(view, step, terms, setting)
@@ -163,61 +143,26 @@ def _agent(view: View, step: Any, terms: Terms, setting: Setting) -> None:
     terms.may_revise = step["rule"] != "word" or outcomes.has("NEEDS_REVISION") or outcomes.has("NOT_DONE")
     step["agent"] = seats.read(view.get("agent"), terms)
     step["modes"] = {}
+    if view.has("modes") and not isinstance(view.get("modes").value, dict):
+        view.get("modes").note("wrong-type", "modes must be a mapping", "for example {replan: {in: verifier.md}}")
     for name, mode in view.get("modes").fields():
         step["modes"][name] = _mode(mode, name, view.get("agent"), terms)
-    step["review"] = None if review.value is None else {"min_block_severity": _severity(review, setting)}
-    step["coverage"] = None if coverage.value is None else {"threshold": _threshold(coverage, setting)}
+    step["review"] = None if review.value is None else {"min_block_severity": reviews.severity(review, setting)}
+    step["coverage"] = None if coverage.value is None else {"threshold": reviews.threshold(coverage, setting)}
 
 
 def _mode(view: View, name: str, plain: View, terms: Terms) -> Seat:
     """A mode says only what differs from the plain seat."""
     base = {"role": plain.value} if isinstance(plain.value, str) else plain.value
-    changes = {"role": view.value} if isinstance(view.value, str) else view.value or {}
+    changes = {"role": view.value} if isinstance(view.value, str) else {} if view.value is None else view.value
     if not isinstance(base, dict) or not isinstance(changes, dict):
-        return seats.read(view, terms)
+        return seats.read(view, terms)  # which says what is wrong with it
     merged = {**base, "mode": name, **changes}
     if "role" in changes and changes["role"] != base.get("role") and "mode" not in changes:
         merged["mode"] = ""
         merged.pop("id", None)
         merged.update({"id": changes["id"]} if "id" in changes else {})
     return seats.read(View(merged, view.path, view.problems), terms)
-
-
-def _severity(view: View, setting: Setting) -> str:
-    view.is_mapping(
-        "a review",
-        ("policy", "min_block_severity", "supplementary", "fix", "max_fix_attempts", "restart", "max_stage_restarts"),
-    )
-    stated = view.get("min_block_severity")
-    return (stated if stated.value is not None else _policy(view, setting).get("minBlockSeverity")).choice(
-        "the severity", _SEVERITIES, "LOW"
-    )
-
-
-def _policy(view: View, setting: Setting) -> View:
-    name = view.get("policy").text("the policy")
-    if not name:
-        return View({}, view.path, view.problems)
-    if name not in setting.settings:
-        view.get("policy").note(
-            "unknown-setting", f"there is no setting '{name}'", did_you_mean(name, setting.settings)
-        )
-    return View(setting.settings.get(name), ("settings", name), view.problems)
-
-
-def _threshold(view: View, setting: Setting) -> int:
-    view.is_mapping("coverage", ("threshold", "back_to", "at_most", "then"))
-    stated = view.get("threshold")
-    if isinstance(stated.value, str):
-        if stated.value not in setting.settings:
-            stated.note(
-                "unknown-setting", f"there is no setting '{stated.value}'", did_you_mean(stated.value, setting.settings)
-            )
-            return 0
-        stated = View(setting.settings[stated.value], ("settings", stated.value), view.problems)
-    if stated.value is None:
-        view.note("missing", "coverage needs a threshold", "for example threshold: 90")
-    return stated.number("the threshold", 0, most=100)
 
 
 # ---- clusters --------------------------------------------------------------------------------------
@@ -228,6 +173,7 @@ def _cluster(view: View, step: Any, terms: Terms) -> None:
     if isinstance(cluster.value, list):
         cluster = View({"members": cluster.value}, cluster.path, cluster.problems)
     cluster.is_mapping("a cluster", ("first", "members", "quorum", *seats.INHERITED))
+    seats.inspect(cluster)
     aggregate = view.get("aggregate")
     stated = aggregate.get("rule") if aggregate.has("rule") else view.get("rule")
     step["rule"] = stated.choice("the rule", ("quorum", "ct", "v", "r"), "quorum")
@@ -267,6 +213,7 @@ _WAVES = (
 def _waves(view: View, step: Any, terms: Terms) -> None:
     waves = view.get("waves")
     waves.is_mapping("waves", _WAVES)
+    seats.inspect(waves)
     named = waves.get("roles") if waves.has("roles") else waves.get("seats")
     if waves.has("roles") and waves.has("seats"):
         waves.get("roles").note("contradiction", "`roles` and `seats` are both given", "keep one of them")
@@ -334,54 +281,3 @@ def _gate(view: View, step: Any) -> None:
             option for option in options if option != "revise" or (can_revise and (not stated or "revise" in stated))
         ],
     }
-
-
-def implied(view: View, step: Step, setting: Setting) -> dict[str, View]:
-    """The routes that `review`, `coverage` and `revise` stand for, in the language's own words."""
-    found: dict[str, View] = {}
-    value: dict[str, object]
-    if step["kind"] == "gate" and view.get("gate").has("revise"):
-        target = view.get("gate").get("revise")
-        value = {
-            "route": target.value if isinstance(target.value, list) else [target.value],
-            "counter": f"{step['id']}.revise",
-        }
-        found["NEEDS_REVISION"] = View(value, target.path, view.problems)
-    if step["kind"] != "agent":
-        return found
-    review, coverage = view.get("review"), view.get("coverage")
-    if any(review.has(key) for key in ("fix", "restart", "supplementary")):
-        found["NEEDS_REVISION"] = View(_review_route(review, step, setting), review.path, view.problems)
-    if coverage.has("back_to"):
-        value = {
-            "route": [coverage.get("back_to").value], "at_most": coverage.get("at_most").value,
-            "counter": f"{step['id']}.coverage", "then": coverage.get("then").value or "block",
-        }  # fmt: skip
-        found["LOW_COVERAGE"] = View(value, coverage.path, view.problems)
-    return found
-
-
-def _review_route(review: View, step: Step, setting: Setting) -> dict[str, object]:
-    """First a second opinion, then fixes, then the whole stage again, then a person."""
-    policy = _policy(review, setting)
-
-    def bound(own: str, theirs: str, default: int) -> int:
-        stated = review.get(own) if review.has(own) else policy.get(theirs)
-        return stated.number(own, default, most=1000)
-
-    outcome: dict[str, object] = {"block": f"{step['name']} does not pass"}
-    if review.has("restart"):
-        bounded = bound("max_stage_restarts", "maxStageRestarts", 3)
-        outcome = {"restart": review.get("restart").value, "at_most": bounded, "then": outcome}
-    if review.has("fix"):
-        bounded = bound("max_fix_attempts", "maxFixAttempts", 10)
-        outcome = {
-            "route": [review.get("fix").value, step["id"]],
-            "at_most": bounded,
-            "counter": f"{step['id']}.fix",
-            "then": outcome,
-        }
-    if review.get("supplementary").choice("supplementary", ("on-issues", "never"), "never") == "on-issues":
-        again = [{"step": step["id"], "mode": "supplementary"}]
-        outcome = {"route": again, "at_most": 1, "counter": f"{step['id']}.supplementary", "then": outcome}
-    return outcome
