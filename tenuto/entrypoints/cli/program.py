@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Mend": {
         "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),
+        "repair": ("tenuto.entrypoints.cli.repair", "Bring files back in line with the journal."),
         "completion": ("tenuto.entrypoints.cli.completion", "Completion for your shell."),
     },
 }
