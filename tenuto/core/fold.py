@@ -193,7 +193,7 @@ def _step_started(run: Run, e: Any) -> None:
         "step": e["step"], "item": e["item"], "iteration": e["iteration"], "status": "running",
         "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": earlier, "closed": None,
     })  # fmt: skip
-    if alone:
+    if alone or run["order"] == "open":
         run["position"] = e["step"]
     state = _step(run, e["step"])
     state["status"] = "running"

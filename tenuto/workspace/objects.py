@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from tenuto.encoding import sha256
-from tenuto.errors import NotFound
-from tenuto.files.places import place, write_all
+from tenuto.encoding import digest, sha256
+from tenuto.errors import NotFound, Refused
+from tenuto.files.places import place, read_all, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +91,31 @@ def hash_at(root: str, path: str) -> str | None:
             return None
     try:
         return hash_file(file)[0]
+    finally:
+        os.close(file)
+
+
+def keep_standing(state: str, root: str | None, path: str, small: int) -> tuple[str, int, bytes | None]:
+    """(hash, size, bytes if small) of a file below `root`; a larger one is copied in. ("", 0, None) where there is none."""
+    spot = place(root, path, create=False) if root else None
+    if spot is None:
+        return "", 0, None
+    with spot:
+        try:
+            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=spot.fd)
+        except FileNotFoundError:
+            return "", 0, None
+        except OSError:
+            raise Refused("bad-file", f"{path} is not a plain file", "name the file itself", path=path) from None
+    try:
+        found = os.fstat(file)
+        if found.st_mode & 0o170000 != 0o100000:
+            raise Refused("bad-file", f"{path} is not a plain file", "name the file itself", path=path)
+        if found.st_size > small:
+            sha, size, _ = import_open_file(state, file)
+            return sha, size, None
+        content = read_all(file)
+        return digest(content), len(content), content
     finally:
         os.close(file)
 

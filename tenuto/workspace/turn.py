@@ -149,6 +149,11 @@ class Turn:
         self._events.setdefault(REPO, []).extend(events)
         return events
 
+    def bind(self, name: str, session: str) -> None:
+        """From now on, whatever this agent session reports is about this run."""
+        self.do(name, {"do": "BindSession", "session": session})
+        self.tx.put_note(f"session:{session}", name)
+
     def store(self, name: str, artifact: str, path: str, content: bytes, **where: Any) -> list[Any]:
         """Keep `content` by its hash, record it as an artifact of the run, and show it at `path`."""
         sha = digest(content)
@@ -167,6 +172,20 @@ class Turn:
 
         sha, size, kept = import_file(self.workspace.state, source)
         return self._store(name, artifact, path, sha, size, kept, where)
+
+    def keep_file(self, name: str, artifact: str, path: str, **where: Any) -> list[Any]:
+        """A file that stands there already becomes an artifact: its bytes are kept by hash, the file is left alone.
+
+        One that is not there is recorded without a hash: somebody says that they made it.
+        """
+        from tenuto.workspace.objects import keep_standing
+
+        root = self.workspace.root_of(tree_of(self.existing(name)))
+        sha, size, content = keep_standing(self.workspace.state, root, path, SMALL_BLOB)
+        if content is not None:
+            self.tx.put_blob(sha, content)
+        stored: Any = {"do": "StoreArtifact", "name": artifact, "path": path, "sha256": sha, "size": size, **where}
+        return self.do(name, stored)
 
     def _store(
         self, name: str, artifact: str, path: str, sha: str, size: int, content: bytes | str, where: Any
