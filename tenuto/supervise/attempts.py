@@ -112,6 +112,10 @@ def _check(spec: Spec) -> None:
         raise refuse("it needs an id and a program")
     if any("\0" in text for text in texts) or any("=" in name or not name for name in spec["env"]):
         raise refuse("a NUL byte, or a variable's name that is empty or has a '=' in it")
+    try:
+        "".join(texts).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise refuse("a text in it cannot be passed to a program") from None
     if not os.path.isabs(spec["cwd"]) or not os.path.isabs(spec["pool"]):
         raise refuse("cwd and pool must be absolute paths")
     if spec["stdin"] is not None and not os.path.isabs(spec["stdin"]):

@@ -1,9 +1,13 @@
 """Matrices of kills: what is killed, at which points, and what must hold after each.
 
-    die_before_lines   a supervisor dies before one line of its own after the other
-    kill_while_full    many launchers, one small pool, supervisors and launchers killed at random
+    die_before_lines      a supervisor dies before one line of its own after the other
+    die_after_the_agent   the same, after it stood still there until its agent was done
+    cancel_before_lines   a supervisor is asked to end before one line after the other
+    orphan_the_newborn    a supervisor dies while its agent is between fork and exec
+    kill_while_full       many launchers, one small pool, supervisors and launchers killed at random
 
-Each raises AssertionError at the first promise that does not hold, and returns what it saw.
+Each raises AssertionError at the first promise that does not hold, and returns how often it saw
+which state.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ import os
 import random
 import signal
 import subprocess
+from collections import Counter
 
-from tenuto.supervise import attempts, identity
+from tenuto.supervise import attempts, identity, processes
 from tenuto.testing import rogues
 from tenuto.testing.yard import Yard, await_end, python
 
@@ -26,39 +31,115 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def die_before_lines(yard: Yard, lines: Iterable[int], cgroup: bool) -> dict[str, int]:
-    """How often each state was found. With a pool of one slot, each supervisor inherits what the last one left."""
-    log = os.path.join(yard.work, "log")
-    agent = rogues.command("record_and_daemonise", yard.fifo, log, os.path.join(yard.work, "seat"))
-    seen: dict[str, int] = {}
+def die_before_lines(yard: Yard, lines: Iterable[int], cgroup: bool) -> Counter[str]:
+    """Each supervisor kills itself before the next line; with one slot, each inherits what the last one left."""
+    seen: Counter[str] = Counter()
     for line in lines:
-        name = f"line-{line}"
-        directory = yard.launch_to_crash(name, line, agent, cgroup=cgroup)
+        directory = yard.launch_to_crash(f"line-{line}", "kill", line, _recording(yard), cgroup=cgroup)
         [status] = yard.rest(directory)
-        supervisor = status.get("supervisor")
-        if supervisor is not None:
-            await_end(supervisor["pid"])
-        seen[status["state"]] = seen.get(status["state"], 0) + 1
+        yard.await_supervisors()
+        seen[status["state"]] += 1
         # Every other time the library sweeps; in between it is left to the next in the queue.
         if line % 2 == 0 and attempts.sweep(yard.root)["unproven"]:
             raise AssertionError(f"line {line}: what the supervisor left could not be ended")
-        starts = _lines(log)
-        if "standing" in starts:
-            raise AssertionError(f"line {line}: an agent started while the one before it was not gone")
-        _check(line, directory, status, starts.count(yard.prefix + name))
-        if any("reached its end" in text for text in _lines(os.path.join(directory, "supervisor.log"))):
+        _check(yard, line, status)
+        if _reached_its_end(directory):
             break
     return seen
 
 
-def _check(line: int, directory: str, status: Status, starts: int) -> None:
+def die_after_the_agent(yard: Yard, lines: Iterable[int], cgroup: bool) -> Counter[str]:
+    """Each supervisor stands still before the next line until its agent, where there is one, has done its
+    work; then it is killed. Whatever the agent did must be on record by then."""
+    seen: Counter[str] = Counter()
+    for line in lines:
+        directory = yard.launch_to_crash(f"late-{line}", yard.pause(), line, _recording(yard), cgroup=cgroup)
+        supervisor = yard.latest_supervisor()
+        paused = done = False
+        while (said := yard.hear_or_end(supervisor)) is not None:
+            paused = paused or said[0] == "paused"
+            done = done or said[0] == "agent"
+            if paused and (done or not _children(supervisor)):
+                break
+        if paused:
+            os.kill(supervisor, signal.SIGKILL)
+        [status] = yard.rest(directory)
+        yard.await_supervisors()
+        seen[status["state"]] += 1
+        _check(yard, line, status)
+        if not paused:
+            break
+    return seen
+
+
+def cancel_before_lines(yard: Yard, lines: Iterable[int], cgroup: bool) -> Counter[str]:
+    """Each supervisor gets SIGTERM before the next line: from the claim on, that is never the loss of an attempt."""
+    seen: Counter[str] = Counter()
+    for line in lines:
+        directory = yard.launch_to_crash(f"term-{line}", "cancel", line, _recording(yard), cgroup=cgroup)
+        [status] = yard.rest(directory)
+        yard.await_supervisors()
+        seen[status["state"]] += 1
+        if status["state"] == "lost":
+            raise AssertionError(f"line {line}: a cancel lost the attempt: {status}")
+        if status["state"] == "finished" and not status["result"]["cancelled"]:
+            _check(yard, line, status)
+        if _reached_its_end(directory) and status["state"] == "finished" and not status["result"]["cancelled"]:
+            seen["to its end"] += 1
+    return seen
+
+
+def orphan_the_newborn(yard: Yard, lines: Iterable[int], cgroup: bool) -> Counter[str]:
+    """Each agent-to-be stands still before the next line on its way from fork to exec while its supervisor is
+    killed, and then goes on: it must find out, and start nothing."""
+    seen: Counter[str] = Counter()
+    for line in lines:
+        action = yard.pause("pause-child")
+        directory = yard.launch_to_crash(f"newborn-{line}", action, line, _recording(yard), cgroup=cgroup)
+        name, child = yard.hear()
+        if name != "paused":
+            seen["became an agent"] += 1
+            yard.rest(directory)
+            break
+        os.kill(yard.latest_supervisor(), signal.SIGKILL)
+        yard.await_supervisors()
+        yard.go_on()
+        await_end(child.pid)
+        [status] = yard.rest(directory)
+        seen[status["state"]] += 1
+        if yard.prefix + f"newborn-{line}" in _lines(_log(yard)):
+            raise AssertionError(f"line {line}: an agent started after its supervisor was killed")
+    return seen
+
+
+def _recording(yard: Yard) -> list[str]:
+    return rogues.command("record_and_daemonise", yard.fifo, _log(yard), os.path.join(yard.work, "seat"))
+
+
+def _log(yard: Yard) -> str:
+    return os.path.join(yard.work, "log")
+
+
+def _children(pid: int) -> list[int]:
+    return [process.pid for process in processes.descendants(processes.table(), [pid])]
+
+
+def _reached_its_end(directory: str) -> bool:
+    return any("reached its end" in text for text in _lines(os.path.join(directory, "supervisor.log")))
+
+
+def _check(yard: Yard, line: int, status: Status) -> None:
+    ran = _lines(_log(yard))
+    if "standing" in ran:
+        raise AssertionError(f"line {line}: an agent started while the one before it was not gone")
+    starts = ran.count(os.path.basename(status["directory"]))
     match status["state"]:
         case "finished":
             right = starts == 1 and status["result"]["exit_code"] == 0
         case "lost":
             right = starts <= 1 and (status["may_have_run"] or starts == 0)
         case "launching":
-            right = starts == 0 and attempts.void(directory)
+            right = starts == 0 and attempts.void(status["directory"])
         case _:
             right = False
     if not right:
@@ -71,6 +152,12 @@ def _lines(path: str) -> list[str]:
             return file.read().splitlines()
     except FileNotFoundError:
         return []
+
+
+def say_state(directory: str) -> int:
+    state = attempts.inspect(directory)["state"]
+    print(state, flush=True)
+    return 0
 
 
 LAUNCHER = """
@@ -90,8 +177,8 @@ def launch_one_after_the_other(root: str, prefix: str, cap: str, me: str, count:
             yard.rest(yard.launch_rogue(f"{me}-{number}", "sit", seats, cap, cgroup=cgroup))
 
 
-def kill_while_full(yard: Yard, launchers: int, each: int, seed: int) -> dict[str, int]:
-    """How often each state was found. Every agent takes one of `cap` seats, which it and its daemon hold while
+def kill_while_full(yard: Yard, launchers: int, each: int, seed: int) -> Counter[str]:
+    """Every agent takes one of `cap` seats, which it and its daemon hold while
     they live: one that finds none proves that there were more than `cap` of them."""
     choice = random.Random(seed)
     os.makedirs(os.path.join(yard.work, "seats"))
@@ -130,11 +217,9 @@ def _kill_somebody(yard: Yard, name: str, running: list[subprocess.Popen[bytes]]
         victim.kill()
 
 
-def _take_stock(yard: Yard) -> dict[str, int]:
+def _take_stock(yard: Yard) -> Counter[str]:
     directories = [os.path.join(yard.root, name) for name in sorted(os.listdir(yard.root))]
-    seen: dict[str, int] = {}
-    for status in yard.rest(*directories):
-        seen[status["state"]] = seen.get(status["state"], 0) + 1
+    seen: Counter[str] = Counter(status["state"] for status in yard.rest(*directories))
     if attempts.sweep(yard.root)["unproven"]:
         raise AssertionError("what killed supervisors left could not be ended")
     if left := yard.alive():

@@ -137,6 +137,22 @@ def hide(fifo: str) -> None:
     os.waitpid(_in_child(between), 0)
 
 
+def hide_below(fifo: str) -> None:
+    """The same, below a daemon that can be found."""
+
+    def between() -> None:
+        os.setsid()
+
+        def daemon() -> None:
+            _in_child(lambda: os.execve(sys.executable, command("linger", fifo), {}))
+            _last_for_ever()
+
+        _in_child(daemon)
+
+    os.waitpid(_in_child(between), 0)
+    _last_for_ever()
+
+
 def flee(fifo: str) -> None:
     """Every process forks and ends at once: whoever is found is already gone."""
     _tell(fifo, "agent")

@@ -28,6 +28,7 @@ class Yard:
         self.pool = os.path.join(root, "slots")
         self.work = os.path.join(root, "work")
         self.fifo = os.path.join(root, "fifo")
+        self.gate = os.path.join(root, "gate")
         self.cap = cap
         self.shared = prefix is not None
         # Attempts of other yards on this machine must not be mistaken for ours.
@@ -36,7 +37,9 @@ class Yard:
             for directory in (self.root, self.work):
                 os.makedirs(directory)
             os.mkfifo(self.fifo)
+            os.mkfifo(self.gate)
         self._ear = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._gate = os.open(self.gate, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._heard = b""
 
     def __enter__(self) -> Self:
@@ -49,7 +52,19 @@ class Yard:
         for process in () if self.shared else self.alive():
             processes.send(process, 9)
         os.close(self._ear)
+        os.close(self._gate)
         attempts.collect_ended()
+
+    def pause(self, who: str = "pause") -> str:
+        """The action that stops a process until `go_on`, and says so where `hear` listens."""
+        try:
+            os.read(self._gate, 4096)  # a word to go on that nobody was left to hear
+        except BlockingIOError:
+            pass
+        return f"{who}:{self.fifo}:{self.gate}"
+
+    def go_on(self) -> None:
+        os.write(self._gate, b".")
 
     def directory(self, name: str) -> str:
         return os.path.join(self.root, self.prefix + name)
@@ -76,13 +91,13 @@ class Yard:
     def launch_rogue(self, name: str, kind: str, *arguments: str, **changes: Any) -> str:
         return self.launch(name, rogues.command(kind, self.fifo, *arguments), **changes)
 
-    def launch_to_crash(self, name: str, line: int, argv: list[str], **changes: Any) -> str:
-        """Like launch, with a supervisor that kills itself before this line of its own."""
+    def launch_to_crash(self, name: str, action: str, line: int, argv: list[str], **changes: Any) -> str:
+        """Like launch, with a supervisor to which this happens before this line of its own (crashing.py)."""
         directory = self.directory(name)
         spec = self.spec(name, argv, **changes)
         attempts.prepare(directory, spec)
         folder = os.path.dirname(attempts.__file__)
-        command = crashing.command(line, folder, "tenuto.supervise.supervisor", "main", directory)
+        command = crashing.command(action, line, folder, "tenuto.supervise.supervisor", "main", directory)
         attempts.start_supervisor(directory, spec["env"], command)
         return directory
 
@@ -115,6 +130,9 @@ class Yard:
                 raise LookupError(f"no result: {status}\n{log.read()}")
         return status["result"]
 
+    def latest_supervisor(self) -> int:
+        return attempts._started[-1].pid
+
     def await_supervisors(self) -> None:
         """Until every supervisor that this process started has ended, those that lost the claim, too."""
         for process in list(attempts._started):
@@ -123,12 +141,25 @@ class Yard:
 
     def hear(self, within: float = DEADLINE) -> tuple[str, Process]:
         """The next thing an agent says: its name for the process, and the process."""
+        said = self.hear_or_end(None, within)
+        if said is None:
+            raise TimeoutError("no agent said anything")
+        return said
+
+    def hear_or_end(self, supervisor: int | None, within: float = DEADLINE) -> tuple[str, Process] | None:
+        """The next thing said; None where there was nothing in time, or before this process ended."""
         deadline = time.monotonic() + within
-        while b"\n" not in self._heard:
-            ready, _, _ = select.select([self._ear], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError("no agent said anything")
-            self._heard += os.read(self._ear, 4096)
+        ended = [] if supervisor is None else [os.pidfd_open(supervisor)]
+        try:
+            while b"\n" not in self._heard:
+                left = max(0.0, deadline - time.monotonic())
+                ready, _, _ = select.select([self._ear, *ended], [], [], left)
+                if self._ear not in ready:
+                    return None
+                self._heard += os.read(self._ear, 4096)
+        finally:
+            for descriptor in ended:
+                os.close(descriptor)
         line, _, self._heard = self._heard.partition(b"\n")
         name, pid = line.decode().split()
         gone = identity.Process(int(pid), 0, "X", "gone", name)

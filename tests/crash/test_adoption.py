@@ -42,11 +42,7 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 def test_an_agent_outlives_its_orchestrator_and_is_adopted(yard: Yard, tmp_path: Path) -> None:
     """The orchestrator is killed while its agent works. Another process finds it running, waits for it
     without having started it, and collects the result; the agent never noticed."""
-    gate = str(tmp_path / "gate")
-    os.mkfifo(gate)
-    root = str(tmp_path)
-    orchestrator = subprocess.Popen(python(ORCHESTRATOR, PACKAGE, root, yard.prefix, gate))
-    held = os.open(gate, os.O_RDWR)
+    orchestrator = subprocess.Popen(python(ORCHESTRATOR, PACKAGE, str(tmp_path), yard.prefix, yard.gate))
     _, agent = yard.hear()
     orchestrator.kill()
     orchestrator.wait()
@@ -54,8 +50,7 @@ def test_an_agent_outlives_its_orchestrator_and_is_adopted(yard: Yard, tmp_path:
     assert attempts.inspect(directory)["state"] == "running"
     assert watching.wait_any([directory], timeout=0) == []
     assert lives(agent)
-    os.write(held, b".")
-    os.close(held)
+    yard.go_on()
     assert watching.wait_any([directory], timeout=60) == [directory]
     assert attempts.inspect(directory)["result"]["exit_code"] == 0
     assert Path(directory, "stdout").read_text() == "DONE: after all\n"
@@ -82,6 +77,35 @@ def test_a_supervisor_that_dies_wakes_whoever_waits(yard: Yard) -> None:
     assert watching.wait_any([directory], timeout=60) == [directory]
     assert attempts.inspect(directory)["state"] == "lost"
     killer.wait()
+
+
+SAY_STATE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tenuto.testing import crashing
+sys.exit(crashing.run(sys.argv[2], int(sys.argv[3]), sys.argv[4], "tenuto.testing.killing", "say_state", sys.argv[5]))
+"""
+
+
+def test_an_attempt_that_ends_while_it_is_inspected_is_not_called_lost(yard: Yard) -> None:
+    """Whoever inspects stands still at one line after the other while the attempt finishes behind its back."""
+    answers = set()
+    for line in range(1, 1000, 4):
+        ear = os.path.join(yard.work, f"ear-{line}")
+        os.mkfifo(ear)
+        directory = yard.launch(str(line), ["sh", "-c", f"read word < {ear}"])
+        with open(ear, "wb", buffering=0) as agent:  # opens when the agent does
+            asking = python(SAY_STATE, PACKAGE, yard.pause(), str(line), os.path.dirname(attempts.__file__), directory)
+            inspector = subprocess.Popen(asking, stdout=subprocess.PIPE, text=True)
+            paused = yard.hear_or_end(inspector.pid)
+            agent.write(b"go\n")
+        assert yard.result(directory)["exit_code"] == 0
+        yard.await_supervisors()
+        yard.go_on()
+        answers.add(inspector.communicate()[0].strip())
+        if paused is None:
+            break
+    assert answers == {"running", "finished"}
 
 
 def test_a_finished_attempt_is_never_run_again(yard: Yard) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tenuto.supervise import attempts, records
 from tenuto.testing import rogues
-from tenuto.testing.killing import die_before_lines
+from tenuto.testing.killing import cancel_before_lines, die_after_the_agent, die_before_lines, orphan_the_newborn
 from tenuto.testing.yard import Yard, await_end, lives, python
 
 
@@ -31,13 +31,33 @@ def kill_supervisor(directory: str) -> None:
 @pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "walk"])
 def test_a_supervisor_may_die_before_any_of_its_lines(yard: Yard, cgroup: bool) -> None:
     """An attempt is finished and ran once, or is lost and ran at most once, or was never claimed and
-    never ran; an agent never starts while anything of the one before it lives. Every seventh line here,
+    never ran; an agent never starts while anything of the one before it lives. Every eleventh line here,
     every line in `make prove`."""
-    seen = die_before_lines(yard, range(1, 1000, 7), cgroup)
+    seen = die_before_lines(yard, range(1, 1000, 11), cgroup)
     assert set(seen) == {"launching", "lost", "finished"}
     assert yard.result(yard.launch_rogue("last", "obey"))["exit_code"] == 0
     attempts.sweep(yard.root)
     assert yard.alive() == []
+
+
+@pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "walk"])
+def test_what_an_agent_did_is_on_record_when_its_supervisor_dies(yard: Yard, cgroup: bool) -> None:
+    """A supervisor that stands still at any line while its agent works, and is killed then: the attempt is
+    finished, or lost and may have run. It is never said of an agent that ran that it did not."""
+    seen = die_after_the_agent(yard, range(1, 1000, 29), cgroup)
+    assert set(seen) == {"launching", "lost", "finished"}
+
+
+def test_a_cancel_never_loses_an_attempt(yard: Yard) -> None:
+    """SIGTERM may come at any line: before the claim nothing was started, after it there is a result."""
+    seen = cancel_before_lines(yard, range(1, 500, 23), cgroup=True)
+    assert seen["finished"] > seen["launching"] > 0
+
+
+def test_an_agent_does_not_start_when_its_supervisor_is_gone(yard: Yard) -> None:
+    """Between fork and exec there is nobody above it any more: it ends without having been an agent."""
+    seen = orphan_the_newborn(yard, range(1, 200, 2), cgroup=False)
+    assert set(seen) == {"lost", "became an agent"}
 
 
 def test_an_agent_dies_with_its_supervisor_and_the_rest_is_swept(yard: Yard) -> None:
@@ -80,6 +100,16 @@ def test_a_daemon_without_environment_is_found_in_its_cgroup(yard: Yard) -> None
     assert lives(daemon)
     assert attempts.sweep(yard.root)["unproven"] == []
     assert not lives(daemon)
+
+
+def test_what_hides_below_an_orphan_is_ended_with_it(yard: Yard) -> None:
+    """No cgroup and no mark of its own, but a parent that has one."""
+    directory = yard.launch_rogue("a", "hide_below", cgroup=False)
+    _, hidden = yard.hear()
+    kill_supervisor(directory)
+    assert lives(hidden)
+    assert attempts.sweep(yard.root)["unproven"] == []
+    assert not lives(hidden)
 
 
 def test_a_sweep_leaves_an_attempt_of_the_same_name_alone(tmp_path: Path) -> None:

@@ -89,8 +89,9 @@ def spec(tmp_path: Path) -> Spec:
         {"env": {"A=B": "c"}},
         {"env": {"": "c"}},
         {"env": {"A": "b\0"}},
+        {"env": {"A": "\ud800"}},
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_a_wrong_specification_is_refused_before_anything_is_written(tmp_path: Path, change: dict[str, object]) -> None:
     directory = tmp_path / "attempts" / "a"
