@@ -142,11 +142,11 @@ def _folded(db: Any, run: str, at: int) -> tuple[Any, Any]:
 
 
 def rebuild(db: Any, run: str) -> None:
-    """Inside a transaction: state and card as the events give them."""
+    """Inside a transaction: state and the run's row as the events give them."""
     _, state = _folded(db, run, 0)
     text = dumps(state)
     db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, state["version"], FOLD_VERSION, text))
     db.execute(
-        "UPDATE run SET tail=0, kept=?, dialects=?, card=? WHERE id=?",
-        (len(text), f",{','.join(state.get('dialects', ()))},", dumps(card(state)), run),
+        "UPDATE run SET tail=0, kept=?, created=?, dialects=?, card=? WHERE id=?",
+        (len(text), state.get("created_at", ""), f",{','.join(state.get('dialects', ()))},", dumps(card(state)), run),
     )

@@ -45,7 +45,7 @@ class Command(click.Command):
         super().format_help(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> int:
-        as_json = ctx.params.pop("as_json", False) or ctx.meta.get(JSON, False)
+        as_json = ctx.meta[JSON] = ctx.params.pop("as_json", False) or ctx.meta.get(JSON, False)
         try:
             answer: Answer = super().invoke(ctx)
         finally:

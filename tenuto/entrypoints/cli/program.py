@@ -26,6 +26,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep": {
         "init": ("tenuto.entrypoints.cli.init", "Start a journal in this repository."),
+        "export": ("tenuto.entrypoints.cli.export", "A backup, as JSON lines."),
+        "import": ("tenuto.entrypoints.cli.import_", "Read a backup back."),
     },
     "Mend": {
         "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),
@@ -45,6 +47,7 @@ EXAMPLES = [
     ("tenuto init", "start a journal in this repository"),
     ("tenuto list", "every run, newest first"),
     ("tenuto status dark-mode", "where one run stands and what it waits for"),
+    ("tenuto export -o backup.jsonl", "keep a copy"),
 ]
 EXITS = (
     "0 done, 1 failed, 2 wrong command line, 3 not found, 4 refused by a rule, 5 waiting for a person, "

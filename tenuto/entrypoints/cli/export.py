@@ -1,0 +1,66 @@
+"""`tenuto export`"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from tenuto import __version__
+from tenuto.encoding import dumps
+from tenuto.entrypoints.cli.frame import JSON, Answer, Command
+from tenuto.entrypoints.cli.runs import open_existing, run_argument
+from tenuto.entrypoints.inert import inert_json
+from tenuto.errors import BadInput
+
+
+@click.command(
+    "export",
+    cls=Command,
+    examples=[
+        ("tenuto export -o backup.jsonl", "everything; `tenuto import` reads it back"),
+        ("tenuto export dark-mode | jq .event.type", "one run, for another program"),
+    ],
+)
+@run_argument
+@click.option("--all", "everything", is_flag=True, help="All runs, logs and the search index; so without RUN.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all, readable by you alone.")
+@click.pass_context
+def command(ctx: click.Context, run: str | None, everything: bool, output: str | None) -> Answer:
+    """A backup, as JSON lines: every event with its run, number and digest, and the files that belong to them."""
+    from tenuto.workspace.backup import export
+
+    if run is not None and everything:
+        raise BadInput("bad-usage", "either a run or --all, not both", "tenuto export --help")
+    records = export(open_existing(), __version__, run)
+    if output is not None:
+        counted = _write_file(output, records)
+        return Answer({"file": output, **counted}, [f"{output}: {counted['runs']} runs, {counted['events']} events"])
+    if ctx.meta.get(JSON):
+        return Answer({"lines": list(records)})
+    for record in records:
+        sys.stdout.write(inert_json(dumps(record)) + "\n")
+    return Answer(None)
+
+
+def _write_file(path: str, records: Iterable[dict[str, Any]]) -> dict[str, int]:
+    counted = {"run": 0, "event": 0, "lines": 0}
+    unfinished = f"{path}.part-{os.getpid()}"
+    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(file, "wb") as out:
+            for record in records:
+                counted["lines"] += 1
+                if record["kind"] in counted:
+                    counted[record["kind"]] += 1
+                out.write(dumps(record).encode() + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+    return {"runs": counted["run"], "events": counted["event"], "lines": counted["lines"]}

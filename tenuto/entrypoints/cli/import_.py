@@ -1,0 +1,37 @@
+"""`tenuto import`"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tenuto.entrypoints.cli.frame import Answer, Command, open_here
+
+
+@click.command(
+    "import",
+    cls=Command,
+    examples=[
+        ("tenuto import backup.jsonl && tenuto repair", "into this repository; then write the files"),
+        ("ssh box tenuto export | tenuto import -", "from another machine"),
+    ],
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+def command(file: str) -> Answer:
+    """Read a backup back.
+
+    Every digest and chain is checked first. Runs that are here with the same events are passed
+    over; a run that is here with others is refused by name. All of it is taken, or nothing.
+    """
+    from tenuto.workspace.backup import import_lines
+
+    workspace = open_here()
+    if file == "-":
+        done = import_lines(workspace, sys.stdin.buffer)
+    else:
+        with open(file, "rb") as lines:
+            done = import_lines(workspace, lines)
+    runs = [name for name in done.runs if name != "@"]
+    told = f"{len(runs)} runs, {done.events} events taken" if done.runs else "everything in it is here already"
+    return Answer({"runs": runs, "events": done.events}, [told])

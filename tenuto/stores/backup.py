@@ -1,0 +1,254 @@
+"""The journal as records, one a line, and back. A backup is complete: what it is read into knows all that was known.
+
+    head      what this is, and which program can read it
+    run       name, number of events, head of the chain; its events follow
+    event     run, number, digest, and the event itself
+    blob      a stored file; object: a large one, in parts
+    render    what we wrote to a projected file: hash always, text for the last few
+    log       an append-only file;  passage: searchable text;  note: small facts
+    end       how many lines there were, and a hash over all of them: a cut copy is seen
+
+Reading back checks every digest and every chain before anything is kept. A run that is here with
+other events, or a file that is shown from another run here, is refused by name; one that is here with
+the same events is passed over. All of a backup is taken, or nothing.
+"""
+
+from __future__ import annotations
+
+from _sqlite3 import IntegrityError
+
+from tenuto.core.names import check, check_path
+from tenuto.encoding import dumps, loads, sha256
+from tenuto.errors import Damaged, Refused, SchemaSkew
+from tenuto.stores.schema import SCHEMA_VERSION
+from tenuto.stores.verify import REPO, rebuild
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from tenuto.core.records import Json
+
+FORMAT = 1
+_OURS_ALONE = ("shelf:", "unproven:")  # notes about files in this very place
+
+
+def head(version: str) -> Json:
+    return {"kind": "tenuto-journal", "format": FORMAT, "schema": SCHEMA_VERSION, "version": version}
+
+
+def packed(body: bytes) -> Json:
+    """Bytes as text where they are text, so that a backup can be read and searched."""
+    try:
+        return {"text": body.decode()}
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        return {"base64": b2a_base64(body, newline=False).decode()}
+
+
+def unpacked(record: Json) -> bytes:
+    if "text" in record:
+        return str(record["text"]).encode()
+    from binascii import a2b_base64
+
+    return a2b_base64(record["base64"])
+
+
+def records(db: Any, run: str | None) -> Iterator[Json]:
+    """Everything that the database holds; of one run: its events, stored files and renders."""
+    names = [run] if run is not None else [name for (name,) in db.execute("SELECT id FROM run ORDER BY id")]
+    for name in names:
+        seq, chain = db.execute("SELECT seq, chain FROM run WHERE id=?", (name,)).fetchone()
+        yield {"kind": "run", "run": name, "events": seq, "head": chain.hex()}
+        yield from _events(db, name)
+    wanted = None if run is None else stored_by(db, names)
+    for sha, body in db.execute("SELECT sha256, body FROM blob ORDER BY sha256"):
+        if wanted is None or sha in wanted:
+            yield {"kind": "blob", "sha256": sha, **packed(body)}
+    for path, n, owner, seq, sha, body in db.execute(
+        "SELECT path, n, run, seq, sha256, body FROM render ORDER BY path, n"
+    ):
+        if run in (None, owner):
+            told = {"kind": "render", "path": path, "n": n, "run": owner, "seq": seq, "sha256": sha}
+            yield told if body is None else {**told, **packed(body)}
+    if run is None:
+        yield from _shared(db)
+    where, values = ("WHERE run=?", (run,)) if run is not None else ("", ())
+    for owner, source, path, heading, text in db.execute(
+        f"SELECT run, source, path, heading, body FROM passage {where} ORDER BY id", values
+    ):
+        yield {"kind": "passage", "run": owner, "source": source, "path": path, "heading": heading, "text": text}
+
+
+def stored_by(db: Any, runs: list[str]) -> list[str]:
+    """The hashes of every version of every artifact of these runs."""
+    found: dict[str, None] = {}
+    for name in runs:
+        for (body,) in db.execute("SELECT body FROM event WHERE run=? ORDER BY seq", (name,)):
+            event = loads(body)
+            if event["type"] == "ArtifactStored":
+                found[event["sha256"]] = None
+    return list(found)
+
+
+def _events(db: Any, run: str) -> Iterator[Json]:
+    for seq, body, digest, redacted in db.execute(
+        "SELECT seq, body, digest, redacted FROM event WHERE run=? ORDER BY seq", (run,)
+    ):
+        told: Json = {"kind": "event", "run": run, "seq": seq, "digest": digest.hex()}
+        if redacted is not None:
+            told["redacted"] = loads(redacted)
+        event = loads(body)
+        # The digest is over the text: where ours would be spelled differently, the text itself goes along.
+        yield told | ({"event": event} if dumps(event) == body else {"text": body})
+
+
+def _shared(db: Any) -> Iterator[Json]:
+    for (path,) in db.execute("SELECT path FROM logged ORDER BY path").fetchall():
+        parts = db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,))
+        yield {"kind": "log", "path": path, **packed(b"".join(body for (body,) in parts))}
+    for name, value in db.execute("SELECT name, value FROM note ORDER BY name"):
+        if not name.startswith(_OURS_ALONE):
+            yield {"kind": "note", "name": name, "value": value}
+
+
+class Import:
+    """Takes records inside a transaction. Whoever calls commits after `finish`, and rolls back on any error."""
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+        self._run = ""
+        self._expected: tuple[int, str] = (0, "")
+        self._at: tuple[int, bytes] = (0, bytes(32))
+        self._present: list[str] = []
+        self._checked: list[str] = []
+        self.runs: list[str] = []
+        self.events = 0
+
+    def take(self, record: Json) -> None:
+        kind = record["kind"]
+        if kind != "event":
+            self._close_run()
+        taker = getattr(self, f"_take_{kind}", None)
+        if taker is None:
+            raise SchemaSkew("backup-newer", f"records of kind {kind!r} are not known here", "upgrade tenuto")
+        try:
+            taker(record)
+        except IntegrityError:
+            raise _damaged(f"a record of kind {kind!r} stands in it twice") from None
+
+    def finish(self) -> None:
+        self._close_run()
+        for run in self.runs:
+            try:
+                rebuild(self._db, run)
+            except KeyError as error:
+                raise SchemaSkew(
+                    "event-newer", f"run {run} holds {error}, which this tenuto does not know", "upgrade tenuto"
+                ) from None
+
+    def _take_run(self, record: Json) -> None:
+        name = record["run"]
+        if name != REPO:
+            check(name, "run")
+        here = self._db.execute("SELECT seq, chain FROM run WHERE id=?", (name,)).fetchone()
+        if here is None:
+            self._run, self._expected, self._at = name, (record["events"], record["head"]), (0, bytes(32))
+        elif name == REPO or (here[0], here[1].hex()) == (record["events"], record["head"]):
+            self._present.append(name)  # the repository's own stream is this repository's own
+        else:
+            raise Refused(
+                "run-exists",
+                f"run {name} is here already, with other events",
+                "import into an empty repository",
+                run=name,
+            )
+
+    def _take_event(self, record: Json) -> None:
+        name = record["run"]
+        if name in self._present:
+            return
+        seq, chain = self._at[0] + 1, self._at[1]
+        text: str = record["text"] if "text" in record else dumps(record["event"])
+        digest, redacted = bytes.fromhex(record["digest"]), record.get("redacted")
+        made = sha256(text.encode())
+        if name != self._run or record["seq"] != seq:
+            raise _damaged(f"event {record['seq']} of run {name} comes where event {seq} of {self._run} belongs")
+        if made.digest() != digest and (redacted is None or redacted["sha256"] != made.hexdigest()):
+            raise _damaged(f"the text of event {seq} of run {name} is not what was written")
+        chain = sha256(chain + digest).digest()
+        self._db.execute(
+            "INSERT INTO event VALUES(?,?,?,?,?,?,?)",
+            (name, seq, loads(text).get("key"), text, digest, chain, None if redacted is None else dumps(redacted)),
+        )
+        self._at = (seq, chain)
+        self.events += 1
+
+    def _close_run(self) -> None:
+        if not self._run:
+            return
+        name, self._run = self._run, ""
+        if (self._at[0], self._at[1].hex()) != self._expected:
+            raise _damaged(
+                f"run {name} should have {self._expected[0]} events and another head; a part of it is missing"
+            )
+        self._db.execute("INSERT INTO run VALUES(?,?,?,0,0,'','','{}')", (name, *self._at))
+        self.runs.append(name)
+
+    def _take_blob(self, record: Json) -> None:
+        body = unpacked(record)
+        if sha256(body).hexdigest() != record["sha256"]:
+            raise _damaged(f"the stored file {record['sha256']} is not what was stored")
+        self._db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", (record["sha256"], body))
+
+    def _take_render(self, record: Json) -> None:
+        if record["run"] in self._present:
+            return
+        path = record["path"]
+        if path not in self._checked:
+            tree, linked, below = path.rpartition("//")
+            check_path(below)
+            if linked:
+                check(tree, "work tree")
+            here = self._db.execute("SELECT run FROM render WHERE path=? LIMIT 1", (path,)).fetchone()
+            if here is not None:
+                raise Refused("file-exists", f"{path} is shown from run {here[0]} here", "import elsewhere", path=path)
+            self._checked.append(path)
+        body = unpacked(record) if "text" in record or "base64" in record else None
+        if body is not None and sha256(body).hexdigest() != record["sha256"]:
+            raise _damaged(f"version {record['n']} of {path} is not what was written")
+        self._db.execute(
+            "INSERT INTO render VALUES(?,?,?,?,?,?)",
+            (path, record["n"], record["run"], record["seq"], record["sha256"], body),
+        )
+
+    def _take_log(self, record: Json) -> None:
+        path, body = check_path(record["path"]), unpacked(record)
+        here = b"".join(part for (part,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)))
+        if here == body:
+            return
+        if here:
+            raise Refused(
+                "file-exists", f"{path} is written here already", "import into an empty repository", path=path
+            )
+        self._db.execute("INSERT INTO log VALUES(?,0,?)", (path, body))
+        self._db.execute("INSERT INTO logged VALUES(?,?)", (path, len(body)))
+
+    def _take_note(self, record: Json) -> None:
+        self._db.execute("INSERT OR IGNORE INTO note VALUES(?,?)", (record["name"], record["value"]))
+
+    def _take_passage(self, record: Json) -> None:
+        if record["run"] in self._present:
+            return
+        heading, text = record["heading"], record["text"]
+        row = self._db.execute(
+            "INSERT INTO passage(run, source, path, heading, body) VALUES(?,?,?,?,?)",
+            (record["run"], record["source"], record["path"], heading, text),
+        )
+        self._db.execute("INSERT INTO passage_text(rowid, heading, body) VALUES(?,?,?)", (row.lastrowid, heading, text))
+
+
+def _damaged(message: str) -> Damaged:
+    return Damaged("backup-damaged", message, "nothing was taken; use another copy")
