@@ -79,7 +79,7 @@ _TAG = re.compile(r"\[([^\]\n]{1,40})\](?![(:\[])")
 _WORD = re.compile(r"[^\W\d_][^\W\d_]+|[PS]\d|SEV-?\d", re.IGNORECASE)
 _SEVERITY = re.compile(r"\bseverity(?:\s+(?:level|rating))?\s*[:=]\s*(.*)", re.IGNORECASE)
 _VALUE = re.compile(r"[^\W_][\w/-]*")
-_PLACE = re.compile(r"((?:[\w.@~-]+/)*[\w@~-][\w.@~-]*\.[A-Za-z]\w{0,9})(?:(?::|#L|,?\s+lines?\s+)(\d+))?")
+_PLACE = re.compile(r"(?:[\w.@~-]+/)*[\w@~-][\w.@~-]*\.[A-Za-z]\w{0,9}(?=[:#]|$)(?:(?::|#L)(\d+))?")
 _LABEL = re.compile(r"^(?:location|file|path|where)s?\s*[:=]\s*(.*)", re.IGNORECASE)
 
 
@@ -107,11 +107,24 @@ def _finding(severity: str, text: str, line: int, place: str) -> Finding:
 
 
 def _place(text: str) -> tuple[str | None, int | None]:
-    found = [place for place in _PLACE.finditer(text) if place.group(1).casefold() not in ("e.g", "i.e")]
+    """The word that is most clearly a file: one with a line, else one with a folder, else the first."""
+    words = [word.strip("()[]{},;\"'!?") for word in text.split()]
+    found: list[tuple[bool, bool, str, int | None]] = []
+    for at, word in enumerate(words):
+        place = _PLACE.match(word.rstrip(".:")) if len(word) < 400 else None
+        if place and word.casefold().rstrip(".") not in ("e.g", "i.e"):
+            digits = place.group(1) or _line_after(words[at + 1 : at + 3])
+            path = place.group().partition(":")[0].partition("#")[0]
+            found.append((bool(digits), "/" in path, path, int(digits) if digits else None))
     if not found:
         return None, None
-    best = max(found, key=lambda place: (bool(place.group(2)), "/" in place.group(1)))
-    return best.group(1), int(best.group(2)) if best.group(2) else None
+    best = max(found, key=lambda place: place[:2])
+    return best[2], best[3]
+
+
+def _line_after(words: list[str]) -> str:
+    """`src/a.py line 12`."""
+    return words[1] if len(words) == 2 and words[0].casefold() in ("line", "lines") and words[1].isdecimal() else ""
 
 
 def _severity_of(block: Block) -> str | None:
@@ -133,7 +146,7 @@ def _tag_of(said: str) -> str | None:
         word = tag.group(1).strip()
         if not _WORD.fullmatch(word) or word.casefold() in _STATUSES:
             continue
-        before = re.sub(r"\[[^\]]*\]|[\s\W\d]", "", said[: tag.start()])
+        before = re.sub(r"\[[^\[\]]{0,100}\]|[\s\W\d]", "", said[: tag.start()])
         after = said[tag.end() :].strip(" .:;*")
         if is_severity(word):
             return word
@@ -195,7 +208,7 @@ def _without_repeats(found: list[Finding]) -> list[Finding]:
     seen: dict[tuple[str, str], Finding] = {}
     kept: list[Finding] = []
     for finding in found:
-        bare = re.sub(r"\[[^\]]*\]", "", finding["text"]).strip()
+        bare = re.sub(r"\[[^\[\]]{0,100}\]", "", finding["text"]).strip()
         if (finding["severity"].casefold(), bare) not in seen:
             seen[finding["severity"].casefold(), bare] = finding
             kept.append(finding)

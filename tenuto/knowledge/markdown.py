@@ -52,14 +52,14 @@ class Line(NamedTuple):
 
 Block = Heading | Item | Table | Line
 
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-_ITEM = re.compile(r"^(\s*)([-*+•]|\d{1,4}[.)])\s+(.*)$")
+_HEADING = re.compile(r"^(#{1,6}) (.*?)(?: #+)?$")
+_ITEM = re.compile(r"^([-*+•]|\d{1,4}[.)]) (.*)$")
 _RULER = re.compile(r"^ {0,3}([-*_])(?:\s*\1){2,}\s*$")
 _DELIMITER = re.compile(r"^\s*\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?\s*$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _QUOTE = re.compile(r"^\s{0,3}(?:>\s?)+")
 _PIPE = re.compile(r"(?<!\\)\|")
-_LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)[^)]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]{0,300})\]\(([^()\s]{0,500})[^()]{0,300}\)")
 
 
 def read(text: str, *, keep_code: bool = False) -> list[Block]:
@@ -79,15 +79,18 @@ def read(text: str, *, keep_code: bool = False) -> list[Block]:
 
 
 def _add(blocks: list[Block], at: int, line: str, follows: bool) -> None:
+    indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+    # Runs of blanks carry no meaning, and cost every pattern that looks at them.
+    line = " ".join(line.split())
     heading, item = _HEADING.match(line), _ITEM.match(line)
-    if heading:
+    if heading and indent < 4:
         blocks.append(Heading(at + 1, heading.group(2), len(heading.group(1))))
     elif item:
-        blocks.append(Item(at + 1, item.group(3).strip(), len(item.group(1).expandtabs(4)), item.group(2)))
-    elif follows and line[:1].isspace() and blocks and isinstance(last := blocks[-1], Item):
-        blocks[-1] = last._replace(text=f"{last.text} {line.strip()}")
+        blocks.append(Item(at + 1, item.group(2), indent, item.group(1)))
+    elif follows and indent and blocks and isinstance(last := blocks[-1], Item):
+        blocks[-1] = last._replace(text=f"{last.text} {line}")
     else:
-        blocks.append(Line(at + 1, line.strip()))
+        blocks.append(Line(at + 1, line))
 
 
 def _without_code(text: str, keep_code: bool) -> list[str]:
@@ -128,7 +131,7 @@ def cells_of(line: str) -> list[str]:
     shielded = shielded.removeprefix("|")
     if shielded.endswith("|") and not shielded.endswith("\\|"):
         shielded = shielded[:-1]
-    return [cell.strip().replace("\0", "|").replace("\\|", "|") for cell in _PIPE.split(shielded)]
+    return [" ".join(cell.replace("\0", "|").replace("\\|", "|").split()) for cell in _PIPE.split(shielded)]
 
 
 # ---- decoration ------------------------------------------------------------------------------------

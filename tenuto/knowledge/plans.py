@@ -1,0 +1,326 @@
+"""A plan, as a planner wrote it -> items, and everything about it that a reader should know.
+
+    read_plan(text, item_files)   plan.md and tasks/*.md
+    read_breakdown(value)         the JSON task breakdown of an architect or spec
+
+Generous in reading: tables in any column order, lists, headings, item files, front matter, mixed.
+Strict in meaning:
+
+Rule 1: nothing is dropped. A dependency that cannot be resolved stays in `depends_on` in the plan's
+own words, so that core/waves.py refuses it by name; a range with a hole is reported.
+
+Rule 2: where two places of a plan disagree, the stricter reading stands and the difference is a
+warning: dependencies add up, of two waves the later one counts. Only for an item's agent does its
+own file win, because that is where the orchestrator is told to look.
+
+Rule 3: an item keeps the most telling name that was written: `01-parser` rather than `01`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from tenuto.core.items import named_in
+from tenuto.core.waves import PlanRefused, arrange, shared_files
+from tenuto.encoding import digest, dumps
+from tenuto.knowledge.plan_mentions import ID, Mention, split_id
+from tenuto.knowledge.plan_merge import Group, group_mentions, items_of, names_of, united
+from tenuto.knowledge.plan_records import read_records
+from tenuto.knowledge.plan_references import parts, resolve
+from tenuto.knowledge.plan_sections import PlanText, read_item_file, read_text
+
+if TYPE_CHECKING:
+    from tenuto.core.items import Directory, Item
+
+MOST_TASKS = 8  # of a JSON task breakdown
+
+
+class PlanWarning(TypedDict):
+    code: str
+    message: str
+    items: list[str]
+
+
+class Plan(TypedDict):
+    items: list[Item]
+    warnings: list[PlanWarning]
+
+
+def read_plan(text: str, item_files: Mapping[str, str] | None = None) -> Plan:
+    """`item_files`: file name -> text."""
+    found = read_text(text)
+    warnings: list[PlanWarning] = []
+    files = {name: body for name, body in (item_files or {}).items() if _is_item_file(name)}
+    mentions = [*found.mentions, *(read_item_file(name, files[name]) for name in sorted(files))]
+    groups = group_mentions(mentions or _from_wave_notes(found) or read_records(text)) or _from_loose(found, warnings)
+    items = items_of(groups)
+    names = names_of(items, groups)
+    sections = _set_waves(items, groups, found, warnings)
+    _set_dependencies(items, groups, found, names, sections, warnings)
+    _add_files(items, found, names)
+    _note_sources(items, groups, bool(files), bool(found.mentions), warnings)
+    _note_shared_files(items, warnings)
+    for item, group in zip(items, groups, strict=True):
+        item["digest"] = _digest(item, "".join(mention.text for mention in group))
+    if not items:
+        _warn(warnings, "no-items", "no item was found in the plan")
+    return {"items": items, "warnings": warnings}
+
+
+def _warn(warnings: list[PlanWarning], code: str, message: str, *items: str) -> None:
+    warnings.append({"code": code, "message": message, "items": list(items)})
+
+
+def _is_item_file(name: str) -> bool:
+    file = name.rsplit("/", 1)[-1]
+    return file.endswith(".md") and not re.match(r"(?i)(?:readme|index|template|overview|plan)\b|[._]", file)
+
+
+def _digest(item: Item, text: str) -> str:
+    """Of everything but the wave: to run later is not to be another item."""
+    said = {name: value for name, value in item.items() if name not in ("wave", "digest")}
+    return digest(dumps([said, text]).encode("utf-8", "surrogatepass"))
+
+
+# ---- plans that name items only in passing ---------------------------------------------------------
+
+
+def _from_wave_notes(found: PlanText) -> list[Mention]:
+    """`Wave 1: 01-a, 02-b` and nothing else: what is listed there is the plan."""
+    made: list[Mention] = []
+    for label, text, line in found.wave_notes:
+        for piece in parts(text):
+            name, title = split_id(piece)
+            if name:
+                made.append(Mention(name, title, "wave-note", line, line, wave=label))
+    return made
+
+
+def _from_loose(found: PlanText, warnings: list[PlanWarning]) -> list[Group]:
+    """Entries without ids: their numbers if these are unique, else their words become ids."""
+    numbers = [mention.id for mention in found.loose]
+    if not all(numbers) or len(dict.fromkeys(numbers)) < len(numbers):
+        for mention in found.loose:
+            mention.id = ""
+    if found.loose:
+        _warn(warnings, "no-ids", "the plan's items carry no ids; they are named by their number or their words")
+    return [[mention] for mention in found.loose]
+
+
+# ---- waves -----------------------------------------------------------------------------------------
+
+
+def _set_waves(
+    items: list[Item], groups: list[Group], found: PlanText, warnings: list[PlanWarning]
+) -> dict[str, list[str]]:
+    """Number the written waves from 1. Returns what "wave 1" and "phase 2" stand for in dependencies."""
+    labels = [[m.wave for m in group if m.wave] for group in groups]
+    noted = [(label, _listed(text, items)) for label, text, _ in found.wave_notes]
+    for at, item in enumerate(items):
+        labels[at] += [label for label, named in noted if item["id"] in named]
+    phases = [next((m.group for m in group if m.group), None) for group in groups]
+    sections: dict[str, list[str]] = {}
+    for item, phase in zip(items, phases, strict=True):
+        if phase:
+            sections.setdefault(phase, []).append(item["id"])
+    if not any(labels) and len(sections) > 1 and len({phase.split()[0] for phase in sections}) == 1:
+        labels = [[phase.split()[1]] if phase else [] for phase in phases]
+        _warn(warnings, "phases", f"no waves are written; {', '.join(sections)} are read as waves")
+    numbers = _numbers([label for own in labels for label in own])
+    for item, own in zip(items, labels, strict=True):
+        waves = list(dict.fromkeys(numbers[label] for label in own if numbers.get(label)))
+        for label in dict.fromkeys(label for label in own if not numbers.get(label)):
+            _warn(warnings, "wave-unreadable", f"item {item['id']} is in wave '{label}', which is no wave", item["id"])
+        if waves:
+            item["wave"] = max(waves)
+        if len(waves) > 1:
+            said = " and ".join(str(wave) for wave in waves)
+            _warn(warnings, "waves-differ", f"item {item['id']} is in wave {said}; the later one counts", item["id"])
+        for label in own:
+            sections.setdefault(f"wave {_short(label)}", []).append(item["id"])
+    return {name: list(dict.fromkeys(ids)) for name, ids in sections.items()}
+
+
+def _listed(text: str, items: Sequence[Item]) -> list[str]:
+    return named_in("tasks: " + re.sub(r"\([^()]*\)", " ", text), items)
+
+
+def _short(label: str) -> str:
+    found = re.search(r"\d+\s*[a-z]?\b|\b[a-z]\b", label.lower())
+    return found.group().replace(" ", "") if found else ""
+
+
+def _numbers(labels: Sequence[str]) -> dict[str, int]:
+    """Whole numbers stay what they are (counted from 1); `1a`, `1b` and letters are ranked."""
+    keys: dict[str, tuple[int, str]] = {}
+    for label in labels:
+        short = _short(label)
+        digits = re.match(r"\d+", short)
+        if digits:
+            keys[label] = (int(digits.group()), short[digits.end() :])
+        elif short:
+            keys[label] = (ord(short) - ord("a") + 1, "")
+    if any(letter for _, letter in keys.values()):
+        ranks = {key: rank for rank, key in enumerate(sorted(dict.fromkeys(keys.values())), start=1)}
+        return {label: ranks[key] for label, key in keys.items()}
+    shift = 1 if any(number == 0 for number, _ in keys.values()) else 0
+    return {label: number + shift for label, (number, _) in keys.items()}
+
+
+# ---- dependencies ----------------------------------------------------------------------------------
+
+
+def _set_dependencies(
+    items: list[Item],
+    groups: list[Group],
+    found: PlanText,
+    names: Directory,
+    sections: Mapping[str, Sequence[str]],
+    warnings: list[PlanWarning],
+) -> None:
+    order = [item["id"] for item in items]
+    by_id = {item["id"]: item for item in items}
+    for item, group in zip(items, groups, strict=True):
+        said: list[list[str]] = []
+        for text in (mention.depends for mention in group if mention.depends is not None):
+            result = resolve(text, names, order, sections, item["id"])
+            said.append([*result.ids, *result.unknown])
+            for gap in result.gaps:
+                _warn(warnings, "gap", f"item {item['id']} depends on '{text}', which has no item {gap}", item["id"])
+            for word in result.unknown:
+                _warn(
+                    warnings,
+                    "unknown-dependency",
+                    f"item {item['id']} depends on '{word}', which is no item",
+                    item["id"],
+                )
+        item["depends_on"] = list(dict.fromkeys(name for names_ in said for name in names_))
+        if any(sorted(other) != sorted(said[0]) for other in said):
+            both = "; ".join(", ".join(names_) or "none" for names_ in said)
+            _warn(
+                warnings, "dependencies-differ", f"item {item['id']} depends on: {both}; all of them count", item["id"]
+            )
+    for item, group in zip(items, groups, strict=True):
+        for text in (mention.blocks for mention in group if mention.blocks):
+            for follower in resolve(text, names, order, sections, item["id"]).ids:
+                _add_dependency(by_id[follower], item["id"])
+    for who, what in (*found.order_notes, *_arrows(found)):
+        followers = resolve(who, names, order, sections, "")
+        for follower in followers.ids if not followers.unknown else ():
+            for name in resolve(what, names, order, sections, follower).ids:
+                _add_dependency(by_id[follower], name)
+
+
+def _add_dependency(item: Item, name: str) -> None:
+    if name not in item["depends_on"] and name != item["id"]:
+        item["depends_on"].append(name)
+
+
+def _arrows(found: PlanText) -> list[tuple[str, str]]:
+    """`Wave 2: #7 (←6)`."""
+    shape = re.compile(rf"({ID})\s*\(\s*←\s*([^)]*)\)")
+    return [(who, what.partition(";")[0]) for _, text, _ in found.wave_notes for who, what in shape.findall(text)]
+
+
+# ---- files and remarks -----------------------------------------------------------------------------
+
+
+def _add_files(items: list[Item], found: PlanText, names: Directory) -> None:
+    by_id = {item["id"]: item for item in items}
+    for files, who in found.file_notes:
+        for name in resolve(re.sub(r"\s*(?:→|->)\s*", ", ", who), names, list(by_id), {}, "").ids:
+            by_id[name]["files"] = united([*by_id[name]["files"], *files])
+
+
+def _note_sources(
+    items: list[Item], groups: list[Group], has_files: bool, has_plan: bool, warnings: list[PlanWarning]
+) -> None:
+    for item, group in zip(items, groups, strict=True):
+        name, kinds = item["id"], [mention.kind for mention in group]
+        agents = list(dict.fromkeys(mention.agent for mention in group if mention.agent))
+        if len(agents) > 1:
+            _warn(
+                warnings,
+                "agents-differ",
+                f"item {name} names the agents {', '.join(agents)}; {item['agent']} counts",
+                name,
+            )
+        if has_files and "file" not in kinds:
+            _warn(warnings, "no-item-file", f"item {name} has no file of its own", name)
+        if has_plan and all(kind == "file" for kind in kinds):
+            _warn(
+                warnings,
+                "not-in-plan",
+                f"{name} has a file, but the plan does not name it; it counts all the same",
+                name,
+            )
+
+
+def _note_shared_files(items: list[Item], warnings: list[PlanWarning]) -> None:
+    try:
+        waves = arrange(items)["waves"]
+    except PlanRefused:
+        return  # said where the plan is used, with all names
+    for file, names in shared_files(waves, items):
+        _warn(warnings, "shared-file", f"{' and '.join(names)} run side by side and both change {file}", *names)
+
+
+# ---- the JSON task breakdown -----------------------------------------------------------------------
+
+
+def read_breakdown(value: Any) -> Plan:
+    """`{"tasks": [...]}`, also below `taskBreakdown`; or PlanRefused, naming what is wrong."""
+    if isinstance(value, dict) and "tasks" not in value:
+        value = value.get("taskBreakdown", value.get("task_breakdown", value))
+    tasks = value.get("tasks") if isinstance(value, dict) else None
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) and _id(task) for task in tasks):
+        raise PlanRefused("no-tasks", 'a task breakdown is {"tasks": [{"id", ...}]}', [], "give every task an id")
+    if len(tasks) > MOST_TASKS:
+        names = [_id(task) for task in tasks]
+        raise PlanRefused(
+            "too-many-tasks",
+            f"the task breakdown has {len(tasks)} tasks; the limit is {MOST_TASKS}",
+            names[MOST_TASKS:],
+        )
+    items = [_from_task(task) for task in tasks]
+    names_ = names_of(items, [[] for _ in items])
+    for item in items:
+        found = [resolve(text, names_, [other["id"] for other in items], {}, item["id"]) for text in item["depends_on"]]
+        item["depends_on"] = list(dict.fromkeys(name for one in found for name in (*one.ids, *one.unknown)))
+    shared = shared_files(arrange(items)["waves"], items)
+    if shared:
+        said = "; ".join(f"{file} ({', '.join(owners)})" for file, owners in shared)
+        raise PlanRefused(
+            "shared-file",
+            f"tasks of one wave change the same file: {said}",
+            list(dict.fromkeys(owner for _, owners in shared for owner in owners)),
+            "make one of them depend on the other",
+        )
+    for item in items:
+        item["digest"] = _digest(item, "")
+    return {"items": items, "warnings": []}
+
+
+def _id(task: Mapping[str, Any]) -> str:
+    name = task.get("id")
+    return str(name).strip() if isinstance(name, (str, int)) and not isinstance(name, bool) else ""
+
+
+def _from_task(task: Mapping[str, Any]) -> Item:
+    def texts(name: str) -> list[str]:
+        value = task.get(name) or []
+        return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]
+
+    return {
+        "id": _id(task),
+        "title": str(task.get("name") or task.get("title") or _id(task)),
+        "files": texts("files"),
+        "depends_on": texts("dependencies") or texts("depends_on"),
+        "agent": str(task["agent"]) if task.get("agent") else None,
+        "wave": None,
+        "description": str(task.get("description") or ""),
+        "effort": None,
+        "lines": None,
+    }
