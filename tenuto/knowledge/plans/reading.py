@@ -1,40 +1,30 @@
-"""A plan, as a planner wrote it -> items, and everything about it that a reader should know.
+"""plan.md and tasks/*.md -> items, with their waves and dependencies resolved.
 
-    read_plan(text, item_files)   plan.md and tasks/*.md
-    read_breakdown(value)         the JSON task breakdown of an architect or spec
+    read_plan(text, item_files)
 
-Generous in reading: tables in any column order, lists, headings, item files, front matter, mixed.
-Strict in meaning:
-
-Rule 1: nothing is dropped. A dependency that cannot be resolved stays in `depends_on` in the plan's
-own words, so that core/waves.py refuses it by name; a range with a hole is reported.
-
-Rule 2: where two places of a plan disagree, the stricter reading stands and the difference is a
-warning: dependencies add up, of two waves the later one counts. Only for an item's agent does its
-own file win, because that is where the orchestrator is told to look.
-
-Rule 3: an item keeps the most telling name that was written: `01-parser` rather than `01`.
+The other modules of this folder say what was written where (tables, sections, fields, records), what
+a reference means (references) and which mentions are one item (merge). Here the places of a plan
+are compared: waves are numbered from 1, dependencies become ids, and every difference between two
+places, every hole and every doubt becomes a warning. The rules are in the folder's own docstring.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from tenuto.core.items import named_in
 from tenuto.core.waves import PlanRefused, arrange, shared_files
 from tenuto.encoding import digest, dumps
-from tenuto.knowledge.plan_mentions import ID, Mention, split_id
-from tenuto.knowledge.plan_merge import Group, group_mentions, items_of, names_of, united
-from tenuto.knowledge.plan_records import read_records
-from tenuto.knowledge.plan_references import parts, resolve
-from tenuto.knowledge.plan_sections import PlanText, read_item_file, read_text
+from tenuto.knowledge.plans.mentions import ID, Mention, split_id
+from tenuto.knowledge.plans.merge import Group, group_mentions, items_of, names_of, united
+from tenuto.knowledge.plans.records import read_records
+from tenuto.knowledge.plans.references import parts, resolve
+from tenuto.knowledge.plans.sections import PlanText, read_item_file, read_text
 
 if TYPE_CHECKING:
     from tenuto.core.items import Directory, Item
-
-MOST_TASKS = 8  # of a JSON task breakdown
 
 
 class PlanWarning(TypedDict):
@@ -63,7 +53,7 @@ def read_plan(text: str, item_files: Mapping[str, str] | None = None) -> Plan:
     _note_sources(items, groups, bool(files), bool(found.mentions), warnings)
     _note_shared_files(items, warnings)
     for item, group in zip(items, groups, strict=True):
-        item["digest"] = _digest(item, "".join(mention.text for mention in group))
+        item["digest"] = digest_of(item, "".join(mention.text for mention in group))
     if not items:
         _warn(warnings, "no-items", "no item was found in the plan")
     return {"items": items, "warnings": warnings}
@@ -78,7 +68,7 @@ def _is_item_file(name: str) -> bool:
     return file.endswith(".md") and not re.match(r"(?i)(?:readme|index|template|overview|plan)\b|[._]", file)
 
 
-def _digest(item: Item, text: str) -> str:
+def digest_of(item: Item, text: str) -> str:
     """Of everything but the wave: to run later is not to be another item."""
     said = {name: value for name, value in item.items() if name not in ("wave", "digest")}
     return digest(dumps([said, text]).encode("utf-8", "surrogatepass"))
@@ -265,62 +255,3 @@ def _note_shared_files(items: list[Item], warnings: list[PlanWarning]) -> None:
         return  # said where the plan is used, with all names
     for file, names in shared_files(waves, items):
         _warn(warnings, "shared-file", f"{' and '.join(names)} run side by side and both change {file}", *names)
-
-
-# ---- the JSON task breakdown -----------------------------------------------------------------------
-
-
-def read_breakdown(value: Any) -> Plan:
-    """`{"tasks": [...]}`, also below `taskBreakdown`; or PlanRefused, naming what is wrong."""
-    if isinstance(value, dict) and "tasks" not in value:
-        value = value.get("taskBreakdown", value.get("task_breakdown", value))
-    tasks = value.get("tasks") if isinstance(value, dict) else None
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) and _id(task) for task in tasks):
-        raise PlanRefused("no-tasks", 'a task breakdown is {"tasks": [{"id", ...}]}', [], "give every task an id")
-    if len(tasks) > MOST_TASKS:
-        names = [_id(task) for task in tasks]
-        raise PlanRefused(
-            "too-many-tasks",
-            f"the task breakdown has {len(tasks)} tasks; the limit is {MOST_TASKS}",
-            names[MOST_TASKS:],
-        )
-    items = [_from_task(task) for task in tasks]
-    names_ = names_of(items, [[] for _ in items])
-    for item in items:
-        found = [resolve(text, names_, [other["id"] for other in items], {}, item["id"]) for text in item["depends_on"]]
-        item["depends_on"] = list(dict.fromkeys(name for one in found for name in (*one.ids, *one.unknown)))
-    shared = shared_files(arrange(items)["waves"], items)
-    if shared:
-        said = "; ".join(f"{file} ({', '.join(owners)})" for file, owners in shared)
-        raise PlanRefused(
-            "shared-file",
-            f"tasks of one wave change the same file: {said}",
-            list(dict.fromkeys(owner for _, owners in shared for owner in owners)),
-            "make one of them depend on the other",
-        )
-    for item in items:
-        item["digest"] = _digest(item, "")
-    return {"items": items, "warnings": []}
-
-
-def _id(task: Mapping[str, Any]) -> str:
-    name = task.get("id")
-    return str(name).strip() if isinstance(name, (str, int)) and not isinstance(name, bool) else ""
-
-
-def _from_task(task: Mapping[str, Any]) -> Item:
-    def texts(name: str) -> list[str]:
-        value = task.get(name) or []
-        return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]
-
-    return {
-        "id": _id(task),
-        "title": str(task.get("name") or task.get("title") or _id(task)),
-        "files": texts("files"),
-        "depends_on": texts("dependencies") or texts("depends_on"),
-        "agent": str(task["agent"]) if task.get("agent") else None,
-        "wave": None,
-        "description": str(task.get("description") or ""),
-        "effort": None,
-        "lines": None,
-    }

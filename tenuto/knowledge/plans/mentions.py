@@ -1,7 +1,7 @@
 """One place in a plan that speaks about an item, and the small notations found there.
 
 A plan names an item several times: in an index table, in a list under its wave, under a heading
-of its own, in a file. Each is a Mention, with exactly what was written in that place; plans.py
+of its own, in a file. Each is a Mention, with exactly what was written in that place; merge.py
 puts the mentions of one item together.
 
 None means "this place says nothing about it", which is not the same as saying "none".

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenuto.core.items import key_of, look_up
-from tenuto.knowledge.plan_mentions import ID
+from tenuto.knowledge.plans.mentions import ID
 
 if TYPE_CHECKING:
     from tenuto.core.items import Directory

@@ -12,8 +12,8 @@ from typing import Any
 
 from tenuto.encoding import NotJson, loads_strict
 from tenuto.knowledge.fences import find_code
-from tenuto.knowledge.plan_fields import fields_of, set_field
-from tenuto.knowledge.plan_mentions import Mention
+from tenuto.knowledge.plans.fields import fields_of, set_field
+from tenuto.knowledge.plans.mentions import Mention
 
 LARGEST = 200_000  # characters
 _LISTS = ("tasks", "items", "work_items", "todos", "steps")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from tenuto.knowledge.markdown import plain
-from tenuto.knowledge.plan_mentions import Mention, files_in, largest_number, said
+from tenuto.knowledge.plans.mentions import Mention, files_in, largest_number, said
 
 _LABELS: tuple[tuple[str, str], ...] = (
     ("depends", r"depends?[\s_-]*on|dependenc(?:y|ies)|deps|blocked[\s_-]by|prerequisites?|prereqs?"),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tenuto.core import items as core_items
 from tenuto.core.items import directory, same_file
 from tenuto.core.names import slug
-from tenuto.knowledge.plan_mentions import Mention
+from tenuto.knowledge.plans.mentions import Mention
 
 if TYPE_CHECKING:
     from tenuto.core.items import Directory, Item

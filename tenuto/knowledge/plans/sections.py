@@ -15,10 +15,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tenuto.knowledge import plan_tables
 from tenuto.knowledge.markdown import Heading, Item, Line, Table, plain, read
-from tenuto.knowledge.plan_fields import FieldReader, fields_of, front_matter, set_field, split_fields, split_notes
-from tenuto.knowledge.plan_mentions import Mention, files_in_prose, is_marked, is_plain_number, split_id, stem_of
+from tenuto.knowledge.plans import tables
+from tenuto.knowledge.plans.fields import FieldReader, fields_of, front_matter, set_field, split_fields, split_notes
+from tenuto.knowledge.plans.mentions import Mention, files_in_prose, is_marked, is_plain_number, split_id, stem_of
 
 T = TypeVar("T")
 
@@ -100,12 +100,12 @@ class _Reader:
         self.fields.close()
         self.entry, self.list_start = None, 0
         wave = self.wave[0] if self.wave else None
-        if plan_tables.lists_waves(block):
-            self.out.wave_notes.extend(plan_tables.wave_rows(block))
-        elif plan_tables.maps_files(block):
-            self.out.file_notes.extend(plan_tables.file_map(block))
-        elif plan_tables.defines_items(block):
-            self.out.mentions.extend(plan_tables.mentions(block, wave, self.group[0] if self.group else None))
+        if tables.lists_waves(block):
+            self.out.wave_notes.extend(tables.wave_rows(block))
+        elif tables.maps_files(block):
+            self.out.file_notes.extend(tables.file_map(block))
+        elif tables.defines_items(block):
+            self.out.mentions.extend(tables.mentions(block, wave, self.group[0] if self.group else None))
         elif self.owner and len(block.header) == 2:
             for cells in [block.header, *(row.cells for row in block.rows)]:
                 if len(cells) == 2:

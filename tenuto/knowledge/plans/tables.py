@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from tenuto.knowledge.markdown import Row, Table, plain
-from tenuto.knowledge.plan_mentions import Mention, files_in, largest_number, said, split_id, stem_of
+from tenuto.knowledge.plans.mentions import Mention, files_in, largest_number, said, split_id, stem_of
 
 # First match decides. A heading is compared in lower case, without what stands in parentheses.
 _ROLES: tuple[tuple[str, str], ...] = (
