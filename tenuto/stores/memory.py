@@ -62,7 +62,7 @@ class MemoryJournal:
     def unlock(self) -> None:
         self._mutex.release()
 
-    def begin(self) -> MemoryTransaction:
+    def begin(self, durable: bool = True) -> MemoryTransaction:
         self._draft = deepcopy(self._tables)
         return MemoryTransaction(self._draft)
 
@@ -70,7 +70,10 @@ class MemoryJournal:
         if self._draft is not None:
             self._tables, self._draft = self._draft, None
 
-    def rollback(self) -> None:
+    def flush(self) -> None:
+        pass
+
+    def rollback(self, error: BaseException | None = None) -> None:
         self._draft = None
 
     def close(self) -> None:
@@ -110,8 +113,12 @@ class MemoryReader:
         chosen = [deepcopy(shown) for _, _, names, shown in rows if not dialect or f",{dialect}," in names]
         return chosen if limit < 0 else chosen[:limit]
 
-    def renders(self, path: str) -> list[Render]:
-        return self._t.renders.get(path, [])[: -_KEEP_BODIES - 1 : -1]
+    def open_runs(self) -> list[tuple[str, str]]:
+        open_in = {run: shown.get("open_in") for run, (_, _, shown) in self._t.cards.items()}
+        return sorted((run, tree) for run, tree in open_in.items() if tree is not None)
+
+    def renders(self, path: str, limit: int = _KEEP_BODIES) -> list[Render]:
+        return self._t.renders.get(path, [])[: -limit - 1 : -1]
 
     def render_of(self, sha: str) -> tuple[str, Render] | None:
         return next(((path, r) for path, made in self._t.renders.items() for r in made if r[0] == sha), None)

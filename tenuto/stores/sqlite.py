@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from _sqlite3 import IntegrityError, OperationalError, connect
+from _sqlite3 import DatabaseError, IntegrityError, OperationalError, connect
 from _thread import RLock
 
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
@@ -51,6 +51,7 @@ class SqliteJournal:
         self._lock_fd = -1
         self._mutex = RLock()
         self._writing = False
+        self._durable = True
 
     def write(self) -> Writing:
         return Writing(self)
@@ -72,10 +73,14 @@ class SqliteJournal:
         if self._writing:
             self._mutex.release()
             raise Conflict("nested-write", "a write began inside a write of the same process")
-        if self._lock_fd < 0:
-            os.makedirs(self.directory, exist_ok=True)
-            self._lock_fd = os.open(self.directory + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        try:
+            if self._lock_fd < 0:
+                os.makedirs(self.directory, exist_ok=True)
+                self._lock_fd = os.open(self.directory + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        except BaseException:
+            self._mutex.release()
+            raise
         self._writing = True
 
     def unlock(self) -> None:
@@ -89,17 +94,35 @@ class SqliteJournal:
             if not os.path.exists(self.path) and not self._writing:
                 with Locked(self):
                     return self.connection()
-            connection = connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA wal_autocheckpoint=0")
             try:
-                current = check_version(connection, self.path)
-            except OperationalError as error:
-                raise Damaged("journal-unreadable", f"{self.path} cannot be read: {error}", "tenuto doctor") from None
-            self._connection = connection
+                self._connection, current = self._opened(self.path)
+            except DatabaseError as error:
+                self._connection, current = self._opened_for_reading(error)
             if not current:
                 self._bring_up_to_date()
         return self._connection
+
+    def _opened(self, path: str, uri: bool = False) -> tuple[Any, bool]:
+        connection = connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
+        try:
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA wal_autocheckpoint=0")
+            return connection, check_version(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _opened_for_reading(self, error: BaseException) -> tuple[Any, bool]:
+        """In a folder that may not be written to, and where nobody left anything unfinished, a look is still possible."""
+        from tenuto.stores.faults import fault, may_only_look
+
+        uri = may_only_look(self.path)
+        if not uri:
+            raise fault(error, self.path) from error
+        try:
+            return self._opened(uri, uri=True)
+        except DatabaseError as again:
+            raise fault(again, self.path) from again
 
     def _bring_up_to_date(self) -> None:
         if not self._writing:
@@ -110,25 +133,41 @@ class SqliteJournal:
             self._connection.execute("PRAGMA journal_mode=WAL")
             migrate(self._connection)
 
-    def begin(self) -> SqliteTransaction:
-        """Under the lock."""
+    def begin(self, durable: bool = True) -> SqliteTransaction:
+        """Under the lock. `durable=False`: the commit survives the process, and the machine only after `flush`."""
         connection = self.connection()
-        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if durable != self._durable:
+                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                self._durable = durable
+            connection.execute("BEGIN IMMEDIATE")
+        except DatabaseError as error:
+            self.rollback(error)
         return SqliteTransaction(connection, self.path)
 
     def commit(self) -> None:
         """Durable when this returns."""
         try:
             self._connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             # A commit that failed (disk full, I/O error) is taken back: answered as failed, it must not appear later.
-            self.rollback()
+            self.rollback(error)
             raise
         self._checkpoint_if_long()
 
-    def rollback(self) -> None:
-        if self._connection.in_transaction:
+    def flush(self) -> None:
+        """What was committed without being durable is durable when this returns."""
+        with open(self.path + "-wal", "rb+", buffering=0) as wal:
+            os.fsync(wal.fileno())
+
+    def rollback(self, error: BaseException | None = None) -> None:
+        """`error`: why. One of SQLite's own is raised again in our words, with what to do about it."""
+        if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+        if isinstance(error, DatabaseError):
+            from tenuto.stores.faults import fault
+
+            raise fault(error, self.path) from error
 
     def _checkpoint_if_long(self) -> None:
         """Under the lock. A reader in the way is not waited for; the next writer tries again."""
@@ -200,9 +239,14 @@ class SqliteReader:
         rows = self._db.execute(f"SELECT card FROM run WHERE id<>'@' {where}ORDER BY created DESC, id LIMIT ?", values)
         return [loads(card) for (card,) in rows]
 
-    def renders(self, path: str) -> list[Render]:
+    def open_runs(self) -> list[tuple[str, str]]:
+        """(id, work tree) of every run that has not ended."""
+        return list(self._db.execute("SELECT id, open_in FROM run WHERE open_in IS NOT NULL"))
+
+    def renders(self, path: str, limit: int = _KEEP_BODIES) -> list[Render]:
+        """Newest first. Those before the last few have no body any more."""
         rows = self._db.execute(
-            "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?", (path, _KEEP_BODIES)
+            "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?", (path, limit)
         )
         return [(sha, body, run, seq) for sha, body, run, seq in rows]
 
@@ -323,8 +367,10 @@ class Reading:
         self._db.execute("BEGIN")
         return SqliteReader(self._db, self._journal.path)
 
-    def __exit__(self, *_: object) -> None:
-        self._db.execute("ROLLBACK")
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._journal.rollback(error)
 
 
 class Writing:
@@ -348,6 +394,6 @@ class Writing:
             if kind is None:
                 self._journal.commit()
             else:
-                self._journal.rollback()
+                self._journal.rollback(error)
         finally:
             self._journal.unlock()

@@ -1,40 +1,176 @@
-"""Which of our renders did somebody start from? The one with the fewest differing places.
+"""Somebody changed a projected file: which version did they start from, and what do they ask for?
 
-Loaded only when a foreign edit was found.
+    known(turn, key, found)     nothing new: a render of ours, or an edit that was absorbed before
+    absorb(turn, run, ...)      the dialect says the edit in commands, decide() judges each
+
+Others start from one of our renders, or from what they wrote themselves the last time, before we showed
+what we made of it. With the wrong base our own changes since then would look like something they took back.
+The base is the version with the fewest differing places, the newest of several. Places that others changed
+before are not counted: a flag that goes on and off makes an old version look near. Where no version fits
+exactly, older renders are made again from the journal and compared, too.
+
+Loaded only when a file is not as we left it.
 """
 
 from __future__ import annotations
 
-from tenuto.encoding import NotJson, loads_strict
+from tenuto.core.fold import apply, new_run
+from tenuto.encoding import NotJson, digest, dumps, loads, loads_strict
+from tenuto.errors import Refused, TenutoError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tenuto.core.records import Run
+    from tenuto.ports import Dialect
+    from tenuto.workspace.turn import Turn
 
-def nearest(bodies: list[bytes], found: bytes) -> bytes:
-    """Newest first in `bodies`; of equally near ones the newest."""
-    if len(bodies) == 1:
-        return bodies[0]
-    if not bodies:
-        return b""
+    Place = tuple[str, ...]
+
+_EVERY = 1 << 30
+_FURTHEST = 256  # renders that are made again to find a base; an editor left open for a day is not looked for
+_REMEMBERED = 16  # edits
+_PLACES = 128
+
+
+def known(turn: Turn, key: str, found: bytes) -> bool:
+    """A render of ours (perhaps a stale one), or an edit that is in the journal already."""
+    sha = digest(found)
+    last = _last(turn, key)
+    if found == last.text:
+        return True
+    if all(sha != render[0] for render in turn.tx.renders(key, _EVERY)):
+        return False
+    # Back to exactly what stood there before their last edit: they took it back, nobody restored a copy.
+    return bool(sha != last.base)
+
+
+def absorbed_before(turn: Turn, key: str, found: bytes) -> bool:
+    return digest(found) in _last(turn, key).absorbed
+
+
+def absorb(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: bytes, late: bool = False) -> None:
+    """Turn somebody's edit into commands, and those into events; refused: nothing of it."""
+    extra: Any = {}
+    drop: list[list[str]] = []
+    base = _base(turn, run, dialect, path, key, found)
+    mark = turn.mark(run["id"]) if late else None
     try:
-        target: Any = loads_strict(found)
-        return min(bodies, key=lambda body: _differing(loads_strict(body), target))
+        for command in _read(turn, run, dialect, path, base, found):
+            if command["do"] == "AbsorbEdit":
+                extra, drop = command.get("extra", {}), command.get("drop", [])
+            else:
+                turn.do(run["id"], command | {"by": "external"})
+    except (TenutoError, NotJson) as refusal:
+        if mark is not None:
+            turn.undo(run["id"], mark)
+        raise Refused(
+            "foreign-edit", f"{path} was changed by another program, and that is not allowed: {refusal}",
+            f"undo the change, or: tenuto repair --restore {path}",
+            path=path, reason=getattr(refusal, "code", "not-json"), said=str(refusal),
+        ) from None  # fmt: skip
+    absorbed: Any = {
+        "do": "AbsorbEdit", "dialect": dialect.name, "path": path, "sha256": digest(found), "extra": extra, "by": "external",
+    }  # fmt: skip
+    if drop:
+        absorbed["drop"] = drop
+    turn.do(run["id"], absorbed)
+    _last(turn, key).follow(turn, key, base, found)
+
+
+def _read(turn: Turn, run: Run, dialect: Dialect, path: str, base: bytes, found: bytes) -> Any:
+    """A dialect whose commands need facts about other files reads the edit where they lie."""
+    read_at = getattr(dialect, "read_at", None)
+    if read_at is None:
+        return dialect.read(run, path, base, found)
+    root = turn.workspace.root_of(run["dialects"][dialect.name].get("tree", ""))
+    return read_at(root, run, path, base, found)
+
+
+class _Last:
+    """The edit of a file that was absorbed last: its text, the version it started from, the edits before it, and
+    the places that they changed."""
+
+    __slots__ = ("absorbed", "base", "places", "text")
+
+    def __init__(self, note: str | None) -> None:
+        head, _, text = (note or "").partition("\n")
+        self.base, self.absorbed, places = loads(head) if head else ("", [], [])
+        self.places: list[Place] = [tuple(place) for place in places]
+        # Every byte is a character here: a note is text, and the file may be anything.
+        self.text = text.encode("latin-1") if note else None
+
+    def follow(self, turn: Turn, key: str, base: bytes, found: bytes) -> None:
+        absorbed = [*self.absorbed, digest(found)][-_REMEMBERED:]
+        changed = differences(base, found)[:_PLACES]
+        places = [*(place for place in self.places if place not in changed), *changed][-_PLACES:]
+        turn.tx.put_note(f"foreign:{key}", f"{dumps([digest(base), absorbed, places])}\n{found.decode('latin-1')}")
+
+
+def _last(turn: Turn, key: str) -> _Last:
+    return _Last(turn.tx.note(f"foreign:{key}"))
+
+
+def _base(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: bytes) -> bytes:
+    last = _last(turn, key)
+    bodies = [last.text, *(body for _, body, _, _ in turn.tx.renders(key))]
+    candidates = [body for body in bodies if body and body != found]
+    base, distance = nearest(candidates, found, last.places)
+    if distance:
+        base, _ = nearest([*candidates, *_older(turn, run, dialect, path, key)], found, last.places)
+    return base
+
+
+def _older(turn: Turn, run: Run, dialect: Dialect, path: str, key: str) -> list[bytes]:
+    """Renders of this run whose text is not kept any more, made again, newest first; only what has the hash of then counts."""
+    rows = turn.tx.renders(key, _FURTHEST)
+    wanted = {seq: sha for sha, body, name, seq in rows if body is None and name == run["id"]}
+    made: list[bytes] = []
+    state = new_run()
+    for number, event in enumerate(turn.tx.events(run["id"]), 1):
+        if number > max(wanted, default=0):
+            break
+        apply(state, event)
+        if number in wanted:
+            body = dialect.render(state, turn.repo).get(path)
+            if body is not None and digest(body) == wanted[number]:
+                made.append(body)
+    return made[::-1]
+
+
+def nearest(bodies: list[bytes], found: bytes, places: list[Place]) -> tuple[bytes, int]:
+    """The body with the fewest differing places, and how many; of equally near ones the first."""
+    if not bodies:
+        return b"", 0
+    uncounted = set(places)
+    distances = [sum(place not in uncounted for place in differences(body, found)) for body in bodies]
+    least = min(distances)
+    return bodies[distances.index(least)], least
+
+
+def differences(before: bytes, after: bytes) -> list[Place]:
+    """The places of a JSON text that differ; of any other text, the lines."""
+    try:
+        one, other = loads_strict(before), loads_strict(after)
     except NotJson:
-        lines = found.splitlines()
-        return min(bodies, key=lambda body: _differing_lines(body.splitlines(), lines))
+        return [("line", line.decode("latin-1")) for line in set(before.splitlines()) ^ set(after.splitlines())]
+    found: list[Place] = []
+    _differ(one, other, (), found)
+    return found
 
 
-def _differing(one: Any, other: Any) -> int:
+def _differ(one: Any, other: Any, place: Place, found: list[Place]) -> None:
     if isinstance(one, dict) and isinstance(other, dict):
-        names = [*one, *(name for name in other if name not in one)]
-        return sum(_differing(one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name))
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return sum(_differing(a, b) for a, b in zip(one, other, strict=True) if a != b)
-    return 0 if one == other else 1
+        for name in [*one, *(name for name in other if name not in one)]:
+            if one.get(name, _ABSENT) != other.get(name, _ABSENT):
+                _differ(one.get(name, _ABSENT), other.get(name, _ABSENT), (*place, name), found)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (left, right) in enumerate(zip(one, other, strict=True)):
+            if left != right:
+                _differ(left, right, (*place, str(number)), found)
+    else:
+        found.append(place)
 
 
-def _differing_lines(one: list[bytes], other: list[bytes]) -> int:
-    ours, theirs = set(one), set(other)
-    return sum(1 for line in one if line not in theirs) + sum(1 for line in other if line not in ours)
+_ABSENT = object()

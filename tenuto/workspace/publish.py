@@ -1,7 +1,7 @@
 """After the commit, still under the lock: make the files show what the journal says.
 
-A file that changed between our look and our exchange is absorbed in a turn of its own, at most
-eight times; then it is named and left. A failure here loses nothing: the events are durable,
+A file that changed between our look and our exchange is absorbed in a turn of its own, again and
+again; after 32 times it is named and left. A failure here loses nothing: the events are durable,
 and the next turn (or `tenuto repair`) writes the files again.
 """
 
@@ -11,14 +11,18 @@ import os
 
 from tenuto.encoding import digest
 from tenuto.errors import Refused, TenutoError
-from tenuto.files.exchange import publish, take_back
+from tenuto.files.exchange import beside, discard, publish
 from tenuto.files.places import place, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tenuto.files.places import Place
     from tenuto.workspace.turn import Workspace
 
-_TRIES = 8
+_TRIES = 32
+_WAIT_STEPS, _WAIT_SECONDS = 20, 0.005
 
 
 class Publication:
@@ -38,15 +42,16 @@ class Publication:
         self.remembered = remembered
 
 
-def publish_all(workspace: Workspace, publications: list[Publication], depth: int = 0) -> None:
+def publish_all(workspace: Workspace, publications: list[Publication]) -> None:
+    shown_anew: set[str] = set()
     for publication in publications:
         try:
             if publication.kind == "log":
                 _append(workspace, publication)
             elif publication.kind == "":
                 _show_artifact(workspace, publication)
-            else:
-                _show_state(workspace, publication, depth)
+            elif publication.run not in shown_anew and _show_state(workspace, publication):
+                shown_anew.add(publication.run)
         except OSError as error:
             workspace.warn(
                 f"{publication.path} could not be written ({error}); it is recorded, and the next command writes it"
@@ -75,31 +80,69 @@ def shelf_name(key: str) -> str:
     return digest(key.encode())[:32]
 
 
-def _show_state(workspace: Workspace, publication: Publication, depth: int) -> None:
+def _show_state(workspace: Workspace, publication: Publication) -> bool:
+    """True when others' writes were absorbed on the way: the run's other files have been shown anew by then."""
     root = workspace.root_of(publication.tree)
     if root is None:
-        return
-    content, name = publication.content, shelf_name(key_of(publication.tree, publication.path))
-    assert isinstance(content, bytes)
+        return False
     spot, fd = place(root, publication.path), shelf(workspace.state)
     assert spot is not None and fd is not None
     with spot:
         try:
-            published, found = publish(spot, publication.expected, content, fd, name)
-            if found is None:
-                return
-            try:
-                if depth == _TRIES:
-                    raise Refused(
-                        "busy-file", f"{publication.path} is rewritten by others faster than it can be merged"
-                    )
-                workspace.absorb(publication, found, content if published else found, depth + 1)
-            except TenutoError:
-                if published:
-                    take_back(spot, content, fd, name)
-                raise
+            return _exchange(workspace, publication, spot, fd)
         finally:
             os.close(fd)
+
+
+def _exchange(workspace: Workspace, publication: Publication, spot: Place, fd: int) -> bool:
+    content, name = publication.content, shelf_name(key_of(publication.tree, publication.path))
+    assert isinstance(content, bytes)
+    under_way = [publish(spot, publication.expected, content, fd, name)]
+    if under_way[0].found is None:
+        return False
+    try:
+        for _ in range(_TRIES):
+            done = under_way[-1]
+            if done.found is None:
+                break
+            found = wait_for_whole(publication.path, done.found, done.displaced)
+            standing = content if done.published else found
+            content = workspace.absorb(publication, found, standing)
+            if done.rewrite(content):
+                break
+            under_way.append(publish(spot, standing, content, fd, name, pounce=True))
+        else:
+            raise Refused("busy-file", f"{publication.path} is rewritten by others faster than it can be merged")
+    except BaseException:
+        under_way[-1].take_back()
+        content = under_way[-1].found or content
+        raise
+    finally:
+        for done in reversed(under_way):
+            done.settle(content)
+    workspace.journal.flush()
+    return True
+
+
+def wait_for_whole(path: str, found: bytes, again: Callable[[], bytes | None]) -> bytes:
+    """A program that writes in place empties the file first: its text is whole a moment later.
+
+    What stays broken is returned as it is; whoever asked says so.
+    """
+    if not path.endswith(".json"):
+        return found
+    from time import sleep
+
+    from tenuto.encoding import NotJson, loads_strict
+
+    for _ in range(_WAIT_STEPS):
+        try:
+            loads_strict(found)
+            break
+        except NotJson:
+            found = again() or b""
+            sleep(_WAIT_SECONDS)
+    return found
 
 
 def _show_artifact(workspace: Workspace, publication: Publication) -> None:
@@ -112,16 +155,29 @@ def _show_artifact(workspace: Workspace, publication: Publication) -> None:
     with spot:
         try:
             if isinstance(publication.content, str):
-                from tenuto.workspace.objects import copy_to
-
-                copy_to(publication.content, fd, name)
-                os.rename(name, spot.name, src_dir_fd=fd, dst_dir_fd=spot.fd)
+                _show_copy(spot, publication.content, fd, name)
                 return
             before = spot.read()
             if before != publication.content:
-                publish(spot, before, publication.content, fd, name)
+                done = publish(spot, before, publication.content, fd, name)
+                if done.found is not None:  # somebody's version came first: it stays, and is stored before the next one
+                    done.take_back()
+                    done.settle()
+                    workspace.warn(f"{publication.path} was changed by another program meanwhile; theirs is left there")
         finally:
             os.close(fd)
+
+
+def _show_copy(spot: Place, source: str, fd: int, name: str) -> None:
+    from tenuto.workspace.objects import copy_to
+
+    copy_to(source, fd, name)
+    try:
+        os.rename(name, spot.name, src_dir_fd=fd, dst_dir_fd=spot.fd)
+    except OSError:  # the shelf lies on another file system
+        discard(fd, name)
+        copy_to(source, spot.fd, beside(spot.name))
+        os.rename(beside(spot.name), spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
 
 
 def _append(workspace: Workspace, publication: Publication) -> None:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 
-from tenuto.encoding import NotJson, digest, loads
-from tenuto.errors import Refused, TenutoError
-from tenuto.files.exchange import look
+from tenuto.encoding import digest, loads
+from tenuto.errors import Refused
+from tenuto.files.exchange import beside, look, look_when_quiet
 from tenuto.files.places import place
-from tenuto.workspace.publish import Publication, key_of, shelf, shelf_name
+from tenuto.workspace.publish import Publication, key_of, shelf, shelf_name, wait_for_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tenuto.core.records import Run
     from tenuto.ports import Dialect
     from tenuto.workspace.turn import Turn
+
+_NOTHING = b"\0 \t\r\n"
 
 
 def tree_of(run: Run) -> str:
@@ -65,12 +67,7 @@ def _prove(turn: Turn, run: Run, paths: list[str]) -> None:
 
 def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree: str) -> None:
     key = key_of(tree, path)
-    spot = place(root, path, create=False)
-    found = None
-    if spot is not None:
-        with spot:
-            found = spot.read()
-    turn.seen[key] = found
+    found = turn.seen[key] = _read(root, path)
     renders = turn.tx.renders(key)
     if not renders:
         if found is not None:
@@ -81,14 +78,25 @@ def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree:
                 path=path,
             )
         return
-    known = [render[0] for render in renders]
-    _look_at_shelf(turn, run, dialect, key, path, renders, found)
-    if found is not None and digest(found) in known:
+    _look_at_shelf(turn, run, dialect, key, root, path, renders, found)
+    if found is not None and digest(found) == renders[0][0]:
         return
-    if found is None or not found.strip(b"\0 \t\r\n"):
-        _damaged(turn, dialect, path, found)
-        return
-    absorb(turn, run, dialect, path, renders, found)
+    from tenuto.workspace.foreign import absorb, known
+
+    if found is not None and not known(turn, key, found):
+        found = turn.seen[key] = wait_for_whole(path, found, lambda: _read(root, path, quiet=True))
+    if found is None or not found.strip(_NOTHING):
+        _damaged(turn, run, dialect, key, root, path, found)
+    elif not known(turn, key, found):
+        absorb(turn, run, dialect, path, key, found)
+
+
+def _read(root: str, path: str, quiet: bool = False) -> bytes | None:
+    spot = place(root, path, create=False)
+    if spot is None:
+        return None
+    with spot:
+        return look_when_quiet(spot.fd, spot.name) if quiet else spot.read()
 
 
 def look_before_first_write(turn: Turn, run: Run, tree: str, path: str) -> bytes | None:
@@ -106,40 +114,7 @@ def look_before_first_write(turn: Turn, run: Run, tree: str, path: str) -> bytes
     return found
 
 
-def absorb(
-    turn: Turn, run: Run, dialect: Dialect, path: str, renders: list[Any], found: bytes, late: bool = False
-) -> None:
-    """Turn somebody's edit into commands, and those into events."""
-    from tenuto.workspace.foreign import nearest
-
-    extra: Any = {}
-    base = nearest([body for _, body, _, _ in renders if body is not None], found)
-    try:
-        for command in dialect.read(run, path, base, found):
-            if command["do"] == "AbsorbEdit":
-                extra = command["extra"]
-            else:
-                turn.do(run["id"], command | {"by": "external"})
-    except (TenutoError, NotJson) as refusal:
-        raise Refused(
-            "foreign-edit", f"{path} was changed by another program, and that is not allowed: {refusal}",
-            f"undo the change, or: tenuto repair --restore {path}",
-            path=path, reason=getattr(refusal, "code", "not-json"), said=str(refusal),
-        ) from None  # fmt: skip
-    absorbed: Any = {
-        "do": "AbsorbEdit",
-        "dialect": dialect.name,
-        "path": path,
-        "sha256": digest(found),
-        "extra": extra,
-        "by": "external",
-    }
-    if late:
-        absorbed["key"] = f"late:{digest(found)}"
-    turn.do(run["id"], absorbed)
-
-
-def absorb_artifact(turn: Turn, run: Run, path: str) -> None:
+def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "") -> None:
     """Somebody edited an artifact's file: their version becomes the artifact before it is replaced or read."""
     known = next((item for item in run["artifacts"].items() if item[1]["path"] == path), None)
     root = turn.workspace.root_of(tree_of(run))
@@ -158,7 +133,7 @@ def absorb_artifact(turn: Turn, run: Run, path: str) -> None:
     key = key_of(tree_of(run), path)
     try:
         sha, size = hash_file(file)
-        if not size or sha in [render[0] for render in turn.tx.renders(key)]:
+        if not size or sha == incoming or sha in [render[0] for render in turn.tx.renders(key)]:
             return
         import_open_file(turn.workspace.state, file)
     finally:
@@ -210,7 +185,7 @@ def _log_differs(turn: Turn, path: str) -> None:
         turn.tx.append_log(path, found[len(ours) :])
         return
     if b"\0" in found:
-        quarantine(turn, path, found)
+        quarantine(turn, path, found, "it held NULs")
         return
     turn.workspace.warn(f"{path} was rewritten by another program; their text stays, ours follows it")
     turn.tx.put_blob(digest(ours), ours)
@@ -218,44 +193,76 @@ def _log_differs(turn: Turn, path: str) -> None:
 
 
 def _look_at_shelf(
-    turn: Turn, run: Run, dialect: Dialect, key: str, path: str, renders: list[Any], found: bytes | None
+    turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str, renders: list[Any], found: bytes | None
 ) -> None:
     """What the last publication displaced: somebody who held it open may have written to it since."""
+    late = _on_shelf(turn, key, root, path)
+    if late is None or late == found or not late.strip(_NOTHING):
+        return
+    # The beginning of a render of ours is what a crash left of a file that was never published.
+    if any(digest(late) == sha or (body and body.startswith(late)) for sha, body, _, _ in renders):
+        return
+    from tenuto.workspace.foreign import absorb, absorbed_before, known
+
+    if known(turn, key, late) or absorbed_before(turn, key, late):
+        return
+    try:
+        absorb(turn, run, dialect, path, key, late, late=True)
+        turn.workspace.warn(f"{path}: a write to the file that was there before came late; it is absorbed")
+    except Refused as refusal:
+        quarantine(turn, path, late, refusal.message)
+
+
+def _on_shelf(turn: Turn, key: str, root: str, path: str) -> bytes | None:
     fd = shelf(turn.workspace.state, create=False)
     if fd is None:
-        return
+        return None
     try:
         late = look(fd, shelf_name(key))
     finally:
         os.close(fd)
-    if late is None or late == found:
-        return
-    sha = digest(late)
-    if sha in [render[0] for render in renders] or sha == turn.tx.note(f"shelf:{key}"):
-        return
-    # The beginning of a render of ours is what a crash left of a file that was never published.
-    if any(body is not None and body.startswith(late) for _, body, _, _ in renders):
-        return
-    if not turn.tx.has_key(run["id"], f"late:{sha}"):
-        turn.workspace.warn(f"{path}: a write to the file that was there before came late; it is absorbed")
-        absorb(turn, run, dialect, path, renders, late, late=True)
+    if late is None:  # nothing was displaced, or the shelf lies on another file system
+        folder, _, name = path.rpartition("/")
+        late = _read(root, f"{folder}/{beside(name)}" if folder else beside(name))
+    return late
 
 
-def _damaged(turn: Turn, dialect: Dialect, path: str, found: bytes | None) -> None:
+def _damaged(
+    turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str, found: bytes | None
+) -> None:
+    if found is None and _absorb_stand_in(turn, run, dialect, key, root, path):
+        return
     if dialect.missing == "refuse":
         if found is None:
             raise Refused("state-missing", f"{path} is not there", f"tenuto repair --restore {path}", path=path)
         raise Refused("state-damaged", f"{path} is empty or full of NULs", f"tenuto repair --restore {path}", path=path)
     if found:
-        quarantine(turn, path, found)
+        quarantine(turn, path, found, "it held nothing but blanks and NULs")
     else:
         turn.workspace.warn(f"{path} was {'gone' if found is None else 'empty'}; it is written anew")
 
 
-def quarantine(turn: Turn, path: str, found: bytes) -> None:
+def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str) -> bool:
+    """A writer of the file died before its rename: what it had written aside is its edit."""
+    stand_in = getattr(dialect, "stand_in", {}).get(path)
+    text = _read(root, stand_in) if stand_in else None
+    if text is None:
+        return False
+    from tenuto.workspace.foreign import absorb, known
+
+    if not known(turn, key, text):
+        absorb(turn, run, dialect, path, key, text)
+    turn.workspace.warn(f"{path} was gone; {stand_in}, which its last writer left behind, was taken in its place")
+    os.rename(f"{root}/{stand_in}", f"{turn.workspace.state}/{shelf_name(key)}-left")
+    return True
+
+
+def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
     folder = turn.workspace.state + "/quarantine"
     os.makedirs(folder, exist_ok=True)
     kept = f"{folder}/{digest(path.encode())[:8]}-{digest(found)[:16]}"
+    if os.path.exists(kept):
+        return  # the same was found, kept and said before
     with open(kept, "wb") as file:
         file.write(found)
-    turn.workspace.warn(f"{path} was damaged; what stood there is kept as {kept}, and it is written anew")
+    turn.workspace.warn(f"{path} was damaged ({why}); what stood there is kept as {kept}")

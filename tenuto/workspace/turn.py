@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from tenuto.core.decide import decide, decide_repo
 from tenuto.core.fold import apply, apply_repo
-from tenuto.encoding import digest, dumps
-from tenuto.errors import NotFound
+from tenuto.encoding import digest, dumps, loads
+from tenuto.errors import NotFound, Refused
 from tenuto.workspace.locate import main_root, root_of_tree
 from tenuto.workspace.publish import Publication, key_of, publish_all
-from tenuto.workspace.reconcile import absorb, absorb_artifact, check_logs, look_before_first_write, reconcile, tree_of
+from tenuto.workspace.reconcile import absorb_artifact, check_logs, look_before_first_write, reconcile, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tenuto.core.commands import Command, RepoCommand
     from tenuto.core.records import Repo, Run
     from tenuto.ports import Clock, Dialect, Journal, Transaction
+    from tenuto.workspace.looking import Files
 
 REPO = "@"
 SMALL_BLOB = 1 << 18  # larger artifacts lie in objects/, outside the database
@@ -59,20 +60,32 @@ class Workspace:
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 
+    def files(self, tree: str | None = None) -> Files:
+        """The files of a work tree (this one), as they lie there."""
+        from tenuto.workspace.looking import Files
+
+        return Files(self, self.tree if tree is None else tree)
+
     def root_of(self, tree: str) -> str | None:
         """Where the files of a work tree lie; None when that work tree is gone."""
         if tree == self.tree:
             return self.root
         return root_of_tree(self.state, tree, main_root(self.root, self.tree, self.state))
 
-    def absorb(self, publication: Publication, found: bytes, standing: bytes, depth: int) -> None:
-        """While we published, somebody wrote `found`: one more turn, under the lock we hold, takes it in."""
-        with Turn(self, depth) as turn:
-            key = key_of(publication.tree, publication.path)
+    def absorb(self, publication: Publication, found: bytes, standing: bytes) -> bytes:
+        """While we published, somebody wrote `found`: one more turn, under the lock we hold, takes it in.
+
+        Returns what the file shows now; the caller, who holds it, puts it there.
+        """
+        from tenuto.workspace.foreign import absorb, known
+
+        key = key_of(publication.tree, publication.path)
+        with Turn(self, held=key) as turn:
             run = turn.run(publication.run)
             turn.seen[key] = standing
-            if run is not None:
-                absorb(turn, run, self.dialects[publication.kind], publication.path, turn.tx.renders(key), found)
+            if run is not None and not known(turn, key, found):
+                absorb(turn, run, self.dialects[publication.kind], publication.path, key, found)
+        return turn.shown if turn.shown is not None else standing
 
     def load(self, run: str) -> Run:
         """A look without a lock: what the journal says, whatever the files say."""
@@ -84,10 +97,11 @@ class Workspace:
 
 
 class Turn:
-    def __init__(self, workspace: Workspace, depth: int = 0) -> None:
-        """`depth` > 0: inside the lock of a turn that is publishing (see Workspace.absorb)."""
+    def __init__(self, workspace: Workspace, held: str = "") -> None:
+        """`held`: inside a turn that is publishing this very file (see Workspace.absorb)."""
         self.workspace = workspace
-        self._depth = depth
+        self._held = held
+        self.shown: bytes | None = None  # what is to stand in the held file
         self.at = ""
         self.tx: Transaction
         self._repo: Repo | None = None
@@ -110,7 +124,7 @@ class Turn:
         """The run, with everything that others wrote into its files absorbed. None where there is none."""
         if name not in self._runs:
             run = self._runs[name] = self.tx.load(name)
-            if run is not None and self._depth == 0:
+            if run is not None and not self._held:
                 reconcile(self, run)
         return self._runs[name]
 
@@ -191,10 +205,24 @@ class Turn:
         self, name: str, artifact: str, path: str, sha: str, size: int, content: bytes | str, where: Any
     ) -> list[Any]:
         run = self.existing(name)
-        absorb_artifact(self, run, path)
+        absorb_artifact(self, run, path, sha)
         self.artifacts[path] = (name, sha, content)
         stored: Any = {"do": "StoreArtifact", "name": artifact, "path": path, "sha256": sha, "size": size, **where}
         return self.do(name, stored)
+
+    def mark(self, name: str) -> tuple[str, int]:
+        """Where the run stands in this turn, for `undo`."""
+        return dumps(self._runs[name]), len(self._events.get(name, ()))
+
+    def undo(self, name: str, mark: tuple[str, int]) -> None:
+        run: Any = self._runs[name]
+        run.clear()
+        run.update(loads(mark[0]))
+        del self._events.get(name, [])[mark[1] :]
+
+    def look(self, name: str, path: str) -> None:
+        """Before an artifact's file is read or judged: an edit that somebody made there becomes its newest version."""
+        absorb_artifact(self, self.existing(name), path)
 
     def log(self, path: str, text: bytes) -> None:
         """Add to an append-only file."""
@@ -203,10 +231,10 @@ class Turn:
     # -- the block
 
     def __enter__(self) -> Self:
-        if self._depth == 0:
+        if not self._held:
             self.workspace.journal.lock()
         try:
-            self.tx = self.workspace.journal.begin()
+            self.tx = self.workspace.journal.begin(durable=not self._held)
             self.at = self.workspace.clock()
         except BaseException:
             self._unlock()
@@ -219,23 +247,23 @@ class Turn:
         journal = self.workspace.journal
         try:
             if kind is not None:
-                journal.rollback()
+                journal.rollback(error)
                 return
             try:
                 publications, changed = self._record()
-            except BaseException:
-                journal.rollback()
+            except BaseException as refusal:
+                journal.rollback(refusal)
                 raise
             if changed:
                 journal.commit()
             else:
                 journal.rollback()
-            publish_all(self.workspace, publications, self._depth)
+            publish_all(self.workspace, publications)
         finally:
             self._unlock()
 
     def _unlock(self) -> None:
-        if self._depth == 0:
+        if not self._held:
             self.workspace.journal.unlock()
 
     def _record(self) -> tuple[list[Publication], bool]:
@@ -268,12 +296,17 @@ class Turn:
             for path, body in dialect.render(run, self.repo).items():
                 key, sha = key_of(tree, path), digest(body)
                 if key not in self.seen:
-                    self.seen[key] = look_before_first_write(self, run, tree, path)
+                    try:
+                        self.seen[key] = look_before_first_write(self, run, tree, path)
+                    except Refused:
+                        if not self._held:
+                            raise
+                        continue  # somebody changed this one, too: the next turn looks at it first
                 found = self.seen[key]
                 new = self._remember(key, sha, body, run)
-                if found is not None and digest(found) not in [render[0] for render in self.tx.renders(key)]:
-                    self.tx.put_note(f"shelf:{key}", digest(found))  # what the shelf will hold, and is no late write
-                if new or found != body:
+                if key == self._held:
+                    self.shown = body
+                elif new or found != body:
                     made.append(Publication(tree, path, found, body, run["id"], dialect.name, new))
         return made + self._shown_artifacts(run)
 
