@@ -119,6 +119,7 @@ class LoseAttempt(Asked):
     do: Literal["LoseAttempt"]
     attempt: str
     reason: str
+    ran: NotRequired[bool]
 
 
 class PlanItems(Asked):

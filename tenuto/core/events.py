@@ -108,6 +108,7 @@ class AttemptLost(Happened):
     type: Literal["AttemptLost"]
     attempt: str
     reason: str
+    ran: bool  # False: it is proven that nothing was started
 
 
 class ItemsPlanned(Happened):

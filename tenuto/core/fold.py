@@ -283,10 +283,13 @@ def _attempt_finished(run: Run, e: Any) -> None:
 def _attempt_lost(run: Run, e: Any) -> None:
     attempt = run["attempts"][e["attempt"]]
     attempt["status"], attempt["summary"], attempt["ended_at"] = "lost", e["reason"], e["at"]
-    # Nobody knows what it cost: it is charged what was set aside for it.
     _add(run["budget"]["reserved"], attempt["reserved"], -1)
-    _add(run["budget"]["spent"], attempt["reserved"], 1)
-    progress.seat_answered(run, attempt, "LOST")
+    if e["ran"]:
+        # Nobody knows what it cost: it is charged what was set aside for it.
+        _add(run["budget"]["spent"], attempt["reserved"], 1)
+        progress.seat_answered(run, attempt, "LOST")
+    else:
+        progress.seat_freed(run, attempt)
 
 
 def _add(into: Json, amounts: Json, sign: int) -> None:

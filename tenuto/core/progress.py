@@ -58,11 +58,19 @@ def seat_taken(run: Run, e: Any) -> None:
     stay, seat = run["stay"], e["extra"].get("seat")
     if stay is None or seat is None:
         return
-    state = stay["seats"].setdefault(seat, {"results": [], "open": None, "severities": [], "answer": None})
+    state = stay["seats"].setdefault(seat, {"tries": 0, "results": [], "open": None, "severities": [], "answer": None})
     state["open"] = e["attempt"]
+    state["tries"] += 1
     if e["item"] is not None and e["item"] not in stay["busy"]:
         stay["busy"].append(e["item"])
         run["items"][e["item"]]["status"] = "running"
+
+
+def seat_freed(run: Run, attempt: Any) -> None:
+    """The attempt was never started: the seat is as before, and may be taken again."""
+    stay, seat = run["stay"], attempt["extra"].get("seat")
+    if stay is not None and seat in stay["seats"]:
+        stay["seats"][seat]["open"] = None
 
 
 def seat_answered(run: Run, attempt: Any, result: str) -> None:

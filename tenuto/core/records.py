@@ -198,6 +198,7 @@ class PipelineRef(TypedDict):
 class SeatState(TypedDict):
     """One agent's place in the current stay."""
 
+    tries: int  # how often it was taken
     results: list[str]  # DONE, NEEDS_REVISION, ERROR, LOST, QUESTION: one per attempt that ended
     open: str | None  # the attempt in flight
     severities: list[str]  # of what the last attempt found

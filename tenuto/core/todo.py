@@ -67,7 +67,7 @@ def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay) -> list[An
     held = dict(run["budget"]["reserved"])
     for key, seat, item in places[: max(0, pipeline["cap"] - flying)]:
         state = stay["seats"].get(key)
-        number = len(state["results"]) + 1 if state else 1
+        number = state["tries"] + 1 if state else 1
         reserved = reservation(pipeline, step)
         unit = over_budget(run, reserved, held)
         if unit is not None:

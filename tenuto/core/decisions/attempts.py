@@ -89,15 +89,21 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
             receipt=c.get("receipt", {}), usage=c.get("usage", {}), extra=c.get("extra", {}),
         )
     ]  # fmt: skip
+    if c.get("verdict") == "QUESTION" and case.run["status"] in _MAY_DISPATCH:
+        finished.append(
+            case.event(
+                "Paused", kind="question", reason=c.get("summary", ""), step=case.run["position"],
+                last_feedback=c["attempt"], recommendations=["answer"],
+            )
+        )  # fmt: skip
     return finished + _item_ends(case, c["attempt"], c.get("verdict") or "ERROR")
 
 
 def lose_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
-    return [
-        case.event("AttemptLost", attempt=c["attempt"], reason=c["reason"]),
-        *_item_ends(case, c["attempt"], "LOST"),
-    ]
+    ran = c.get("ran", True)
+    lost = case.event("AttemptLost", attempt=c["attempt"], reason=c["reason"], ran=ran)
+    return [lost, *(_item_ends(case, c["attempt"], "LOST") if ran else [])]
 
 
 def _item_ends(case: Case, attempt: str, result: str) -> list[Any]:

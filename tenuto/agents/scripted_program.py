@@ -1,0 +1,86 @@
+"""The process behind ScriptedAgent: finds the answer for this attempt, writes its files, replies or fails."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def main(script: str) -> int:
+    answer = choose(read_script(script))
+    outputs = [line for line in os.environ["TENUTO_OUTPUTS"].splitlines() if line]
+    if "wait" in answer:
+        while not Path(answer["wait"]).exists():
+            time.sleep(0.02)
+    if "run" in answer:
+        subprocess.run(answer["run"], shell=True, check=True, stdout=sys.stderr)
+    write_files(answer, outputs)
+    fail(str(answer.get("fault", "")))
+    sys.stdout.write(answer.get("reply", f"DONE: {os.environ['TENUTO_ROLE']} did its part") + "\n")
+    return 0
+
+
+def read_script(path: str) -> list[Any]:
+    from ruamel.yaml import YAML
+
+    read = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
+    answers: list[Any] = (read or {}).get("answers", [])
+    return answers
+
+
+def choose(answers: list[Any]) -> Any:
+    here = {
+        key: os.environ.get(f"TENUTO_{key.upper()}", "") for key in ("role", "step", "item", "try", "visit", "outputs")
+    }
+    for answer in answers:
+        wanted = answer.get("for", {})
+        if all(fnmatch.fnmatchcase(here[key], str(value)) for key, value in wanted.items()):
+            return answer
+    return {}
+
+
+def write_files(answer: Any, outputs: list[str]) -> None:
+    files: dict[str, str] = answer.get("files", {})
+    for name, text in files.items():
+        path = Path(name.replace("{out}", outputs[0] if outputs else "reply.md"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    if "files" not in answer and answer.get("fault") != "silent":
+        for output in outputs:
+            path = Path(output.replace("*", "1"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stamp = f"{os.environ['TENUTO_ATTEMPT']}\n"
+            path.write_text(f"# {os.environ['TENUTO_ROLE']}\n\nWritten by {stamp}", encoding="utf-8")
+
+
+def fail(fault: str) -> None:
+    kind, _, number = fault.partition(" ")
+    match kind:
+        case "hang":
+            while True:
+                time.sleep(3600)
+        case "exit":
+            sys.exit(int(number or 1))
+        case "signal":
+            os.kill(os.getpid(), int(number or 9))
+        case "flood":
+            for _ in range(int(number or 64)):
+                sys.stdout.write("x" * (1 << 20) + "\n")
+        case "silent":
+            sys.exit(0)
+        case "daemon":
+            subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        case "ignore-signals":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            while True:
+                time.sleep(3600)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

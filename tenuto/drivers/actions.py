@@ -1,0 +1,232 @@
+"""What the engine itself does: bookkeeping that todo() asks for, inside the turn it was asked in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+from tenuto.drivers.jobs import existing
+from tenuto.encoding import digest
+from tenuto.errors import Refused
+from tenuto.knowledge.findings import findings, lessons
+from tenuto.knowledge.plans import read_plan
+from tenuto.workspace.turn import Turn
+
+_SECURITY_WORDS = (
+    "auth",
+    "login",
+    "password",
+    "secret",
+    "token",
+    "crypt",
+    "security",
+    "session",
+    "permission",
+    "oauth",
+    ".env",
+    "payment",
+)
+_DOCUMENTATION = (".md", ".rst", ".txt", ".adoc")
+
+
+def perform(engine: Any, turn: Turn, definition: Any, action: Any) -> None:
+    pipeline, name = definition["pipeline"], engine.name
+    match action["act"]:
+        case "begin":
+            turn.do(name, {"do": "BeginVisit"}, pipeline)
+        case "conclude":
+            turn.do(name, {"do": "Conclude"}, pipeline)
+        case "plan":
+            _plan(engine, turn, pipeline, action["step"])
+        case "ask":
+            _ask(engine, turn, pipeline, action["step"])
+        case "pause":
+            reason = f"the budget of {action['unit']} admits no further attempt"
+            turn.do(
+                name,
+                {
+                    "do": "Pause",
+                    "kind": "budget",
+                    "reason": reason,
+                    "recommendations": ["raise the limit", "stop here"],
+                },
+                pipeline,
+            )
+        case "do":
+            doing = _ACTIONS.get(action["action"])
+            detail = doing(engine, turn, pipeline, action) if doing else {}
+            turn.do(name, {"do": "RecordAction", "action": action["as"], "detail": detail or {}}, pipeline)
+        case other:
+            raise Refused("unknown-action", f"this engine cannot {other}")
+
+
+def documents(engine: Any, pipeline: Any) -> str:
+    return os.path.normpath(str(pipeline["documents"]).replace("{slug}", engine.name))
+
+
+def _step(pipeline: Any, name: str) -> Any:
+    return next(step for step in pipeline["steps"] if step["id"] == name)
+
+
+def _read(engine: Any, path: str) -> str:
+    with open(os.path.join(engine.workspace.root, path), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+# ---- plans and gates -------------------------------------------------------------------------------
+
+
+def _plan(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
+    run, waves, folder = turn.existing(engine.name), _step(pipeline, name)["waves"], documents(engine, pipeline)
+    sources = [
+        path for plan in waves["plan"] for path in existing(engine.workspace.root, _fill(engine, f"{folder}/{plan}"))
+    ]
+    files = existing(engine.workspace.root, _fill(engine, f"{folder}/{waves['items']}")) if waves["items"] else []
+    items: Any = []
+    for source in sources:
+        items = read_plan(
+            _read(engine, source), {os.path.relpath(path, folder): _read(engine, path) for path in files}
+        )["items"]
+        if items:
+            break
+    problem = ""
+    if not items and waves["no_items"] == "one":
+        items = [_whole(run)]
+    elif not items:
+        problem = f"no item was found in {', '.join(waves['plan'])}"
+    stay = run["stay"]
+    texts = [
+        _read(engine, path)
+        for name in (stay["findings"] if stay else [])
+        for path in existing(engine.workspace.root, f"{folder}/{name}")
+    ]
+    found = [{"text": one["text"], "file": one.get("file")} for text in texts for one in findings(text)]
+    found += (
+        [{"text": line} for text in texts for line in text.splitlines() if "task" in line.lower()] if not found else []
+    )
+    turn.do(engine.name, {"do": "PlanVisit", "items": items, "findings": found, "problem": problem}, pipeline)
+
+
+def _fill(engine: Any, path: str) -> str:
+    return os.path.normpath(path.replace("{slug}", engine.name).replace("{iteration}", "*"))
+
+
+def _whole(run: Any) -> Any:
+    return {
+        "id": "1", "title": run["name"], "files": [], "depends_on": [], "agent": None, "wave": None,
+        "description": run["request"], "effort": None, "lines": None,
+    }  # fmt: skip
+
+
+def _ask(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
+    gate, folder = _step(pipeline, name)["gate"], documents(engine, pipeline)
+    shown = []
+    for pattern in gate["show"]:
+        for path in existing(engine.workspace.root, _fill(engine, f"{folder}/{pattern}")):
+            with open(os.path.join(engine.workspace.root, path), "rb") as file:
+                shown.append({"path": path, "sha256": digest(file.read())})
+    opened: Any = {
+        "do": "OpenGate",
+        "name": gate["name"],
+        "prompt": gate["prompt"],
+        "options": gate["options"],
+        "shown": shown,
+    }
+    turn.do(engine.name, opened, pipeline)
+
+
+# ---- memory ----------------------------------------------------------------------------------------
+
+
+def _prune(engine: Any, turn: Turn, pipeline: Any, action: Any) -> None:
+    """Entries of the current and the previous numbered step stay (3b counts as 3)."""
+    phase = _step(pipeline, action["step"])["phase"]
+    keep = [step["number"] for step in pipeline["steps"] if step["phase"] in (phase, phase - 1)]
+    turn.do(engine.name, {"do": "PruneMemory", "keep": keep}, pipeline)
+
+
+def _extract_lessons(engine: Any, turn: Turn, pipeline: Any, action: Any) -> None:
+    """`Issue -> Resolution` lines in the replies of the wave that just ended, and what documentation writers wrote."""
+    run, step = turn.existing(engine.name), _step(pipeline, action["step"])
+    known = [entry["text"] for entry in run["memory"]["lessons"]]
+    fresh, index, updates = [], [], []
+    for name, attempt in run["attempts"].items():
+        if attempt["step"] != step["id"] or attempt["status"] != "completed":
+            continue
+        text = _reply(engine, name)
+        for lesson in lessons(text):
+            told = f"{lesson['issue']} → {lesson['resolution']}"
+            if told not in known:
+                known.append(told)
+                fresh.append({"who": attempt["role"], "step": step["number"], "text": told, "invalidated": None})
+        if attempt["role"] == "documentation-writer":
+            for path in attempt["receipt"].get("outputs", {}):
+                index.append({"artifact": path, "sections": "", "who": attempt["role"]})
+                updates.append(
+                    {
+                        "who": attempt["role"],
+                        "step": step["number"],
+                        "text": f"Updated `{path}` — {attempt['summary']}",
+                        "invalidated": None,
+                    }
+                )
+    for kind, entries in (("lessons", fresh), ("index", index), ("updates", updates)):
+        written: Any = {"do": "WriteMemory", "kind": kind, "entries": entries}
+        turn.do(engine.name, written, pipeline)
+
+
+def _reply(engine: Any, name: str) -> str:
+    try:
+        with open(f"{engine.directory(name)}/stdout", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+# ---- the review tier -------------------------------------------------------------------------------
+
+
+def _review_tier(engine: Any, turn: Turn, pipeline: Any, action: Any) -> dict[str, Any]:
+    """Full, Standard or Lightweight, by what changed since the run's start; without git: Full."""
+    base = turn.existing(engine.name)["settings"].get("base_commit", "")
+    tier, reason = _tier(engine.workspace.root, base, documents(engine, pipeline))
+    turn.do(engine.name, {"do": "SetFlags", "flags": {"review_tier": tier, "review_tier_reason": reason}}, pipeline)
+    return {"tier": tier, "reason": reason}
+
+
+def _tier(root: str, base: str, folder: str) -> tuple[str, str]:
+    shown = subprocess.run(
+        ["git", "diff", "--numstat", base or "HEAD"], cwd=root, capture_output=True, text=True, check=False
+    )
+    if shown.returncode != 0:
+        return "Full", "there is no git history to measure the change by"
+    rows = [line.split("\t") for line in shown.stdout.splitlines()]
+    others = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=False
+    )
+    rows += [[str(_lines(root, path)), "0", path] for path in others.stdout.splitlines()]
+    rows = [row for row in rows if len(row) == 3 and not row[2].startswith(folder + "/")]
+    files = [row[2] for row in rows]
+    lines = sum(int(number) for row in rows for number in row[:2] if number.isdigit())
+    risky = [path for path in files if any(word in path.lower() for word in _SECURITY_WORDS)]
+    if risky:
+        return "Full", f"{risky[0]} is relevant for security"
+    if len(files) > 10 or lines > 500:
+        return "Full", f"{len(files)} files and {lines} lines changed"
+    if files and all(path.endswith(_DOCUMENTATION) for path in files):
+        return "Lightweight", "only documentation changed"
+    if len(files) <= 3 and lines <= 50:
+        return "Lightweight", f"{len(files)} files and {lines} lines changed"
+    return "Standard", f"{len(files)} files and {lines} lines changed"
+
+
+def _lines(root: str, path: str) -> int:
+    try:
+        with open(os.path.join(root, path), "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0
+
+
+_ACTIONS = {"prune-memory": _prune, "extract-lessons": _extract_lessons, "choose-review-tier": _review_tier}

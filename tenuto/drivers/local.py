@@ -1,0 +1,240 @@
+"""The local engine: this machine, real processes, one loop.
+
+    settle     one turn: everything todo() asks for that needs no waiting; dispatches are recorded before they start
+    launch     a supervisor for each recorded dispatch
+    wait       until one of them has ended, whoever started it
+    collect    its reply and its receipt become one FinishAttempt
+
+Killed between any two lines, the next engine finds the run as it was: attempts under way are adopted, results collected,
+what was recorded but never started is proven so and asked for again, what is lost is labelled.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tenuto.core.decisions.attempts import in_flight
+from tenuto.core.records import Run
+from tenuto.core.todo import todo
+from tenuto.drivers import actions, receipts
+from tenuto.drivers.bound import definition_of
+from tenuto.drivers.boundary import Boundary
+from tenuto.drivers.jobs import Job
+from tenuto.encoding import dumps, loads
+from tenuto.supervise import attempts
+from tenuto.supervise.watching import wait_any
+from tenuto.workspace.turn import Turn, Workspace
+
+_BACKOFF = 1.0  # seconds before a transient failure is tried again, doubled each time
+_GRACE = 5.0
+_OUTPUT_CAP = 32 << 20
+
+
+class Engine:
+    def __init__(
+        self, workspace: Workspace, run: str, crew: Any, settings: dict[str, Any], watcher: Any = None
+    ) -> None:
+        self.workspace = workspace
+        self.name = run
+        self.crew = crew
+        self.settings = settings
+        self.watcher = watcher or (lambda run, events: None)
+        self.folder = f"{workspace.state}/attempts/{run}"
+        self.boundary = Boundary(workspace, self.folder)
+        self._wake: dict[str, float] = {}  # attempts that wait for another start, and until when
+
+    def drive(self) -> Run:
+        """Until the run rests: ended, or waiting for a person."""
+        with self._alone():
+            attempts.sweep(f"{self.workspace.state}/attempts")
+            while True:
+                run, fresh = self.settle()
+                for name in fresh:
+                    self.launch(run, name)
+                flying = in_flight(run)
+                if not flying:
+                    return run
+                for name in self.wait(flying):
+                    self.collect(name)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One engine per run: a second one waits here, and takes over when the first is gone."""
+        os.makedirs(self.folder, exist_ok=True)
+        file = os.open(f"{self.folder}/engine.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+    # ---- what needs no waiting
+
+    def settle(self) -> tuple[Run, list[str]]:
+        with self.workspace.turn() as turn:
+            run = turn.existing(self.name)
+            definition = definition_of(turn.tx, run)
+            fresh: list[str] = []
+            while True:
+                wanted = todo(definition["pipeline"], run)
+                if not wanted:
+                    break
+                if wanted[0]["act"] == "dispatch":
+                    fresh += [self.dispatch(turn, definition, action, len(wanted)) for action in wanted]
+                else:
+                    actions.perform(self, turn, definition, wanted[0])
+        self.watcher(run, fresh)
+        return run, fresh
+
+    def dispatch(self, turn: Turn, definition: Any, action: Any, together: int) -> str:
+        """Record the intent. Nothing starts before this is durable."""
+        run = turn.existing(self.name)
+        agent = self.crew.choose(action["seat"])
+        stay = run["stay"]
+        state = stay["seats"].get(action["key"]) if stay else None
+        extra = {
+            "seat": action["key"], "mode": stay["hop"].get("mode", "") if stay else "", "parallel": together > 1, "memory": action["seat"]["memory"],
+            "why_again": self._why_again(run, action) if state else "", "answer": run["answers"].get(f"question:{action['key']}", ""),
+        }  # fmt: skip
+        turn.do(
+            self.name,
+            {
+                "do": "DispatchAttempt", "attempt": action["attempt"], "step": action["step"], "role": action["seat"]["role"],
+                "agent": agent.name, "task": _task(action), "item": action["item"], "number": action["number"],
+                "iteration": stay["visit"] if stay else 1, "reserved": action["reserved"], "extra": extra,
+            },
+            definition["pipeline"],
+        )  # fmt: skip
+        return str(action["attempt"])
+
+    def _why_again(self, run: Run, action: Any) -> str:
+        earlier = [
+            a
+            for a in run["attempts"].values()
+            if a["extra"].get("seat") == action["key"] and a["step"] == action["step"]
+        ]
+        return earlier[-1]["summary"] if earlier else ""
+
+    # ---- agents
+
+    def launch(self, run: Run, name: str, start: int = 1) -> None:
+        with self.workspace.journal.read() as reader:
+            definition = definition_of(reader, run)
+        job = Job(self.workspace.root, run, definition, name)
+        agent = self.crew.named(run["attempts"][name]["agent"])
+        directory = f"{self.folder}/{name}/{start}"
+        os.makedirs(directory, exist_ok=True)
+        self.boundary.begin(job, in_flight(run))
+        _keep(f"{directory}/before.json", receipts.look(job))
+        told = agent.launch(job)
+        with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
+            file.write(told["stdin"])
+        more = self.settings.get("environment", [])
+        attempts.launch(directory, {
+            "attempt": f"{self.name}.{name}.{start}", "argv": told["argv"], "cwd": job.workdir, "stdin": f"{directory}/prompt",
+            "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": job.seat["time_limit"], "grace": _GRACE,
+            "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
+        })  # fmt: skip
+
+    def wait(self, flying: list[str]) -> list[str]:
+        """Attempts that are not under way any more."""
+        now = time.monotonic()
+        due = [name for name in flying if self._wake.get(name, 0.0) <= now]
+        soonest = min((at - now for name, at in self._wake.items() if name in flying and at > now), default=None)
+        if not due and soonest is not None:
+            time.sleep(soonest)
+            return self.wait(flying)
+        by_directory = {self.directory(name): name for name in due}
+        return [by_directory[path] for path in wait_any(list(by_directory), soonest)]
+
+    def directory(self, name: str) -> str:
+        """Of the attempt's latest start."""
+        folder = f"{self.folder}/{name}"
+        starts = [int(entry) for entry in os.listdir(folder) if entry.isdigit()] if os.path.isdir(folder) else []
+        return f"{folder}/{max(starts, default=1)}"
+
+    def collect(self, name: str) -> None:
+        directory = self.directory(name)
+        status = attempts.inspect(directory)
+        if name in self._wake:
+            del self._wake[name]
+            self.launch(self.workspace.load(self.name), name, int(os.path.basename(directory)) + 1)
+            return
+        match status["state"]:
+            case "finished":
+                self.finish(name, directory, status["result"])
+            case "lost":
+                attempts.sweep(f"{self.workspace.state}/attempts")
+                self.lose(name, "its supervisor was killed; nobody knows what it did", status.get("may_have_run", True))
+            case "void":
+                self.lose(name, "it was recorded, but never started", False)
+            case _:  # absent, or launching with nobody left to go on: exactly one of us and a late supervisor wins
+                attempts.void(directory)
+
+    def finish(self, name: str, directory: str, result: Any) -> None:
+        run = self.workspace.load(self.name)
+        with self.workspace.journal.read() as reader:
+            definition = definition_of(reader, run)
+        job = Job(self.workspace.root, run, definition, name)
+        with open(f"{directory}/stdout", encoding="utf-8", errors="replace") as file:
+            reply = file.read()
+        told = self.crew.named(run["attempts"][name]["agent"]).read(job, result, reply)
+        start = int(os.path.basename(directory))
+        if told["transient"] and start <= job.seat["transient"]:
+            self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
+            return
+        receipt = receipts.check(
+            job, _kept(f"{directory}/before.json"), told["verdict"], self.settings.get("checks", {}), directory
+        )
+        strayed = self.boundary.strayed(job, in_flight(run))
+        if name in run["extra"].get("feature_docs", {}).get("memory_broken_by", []):
+            strayed = strayed or "memory.md was changed while only readers ran"
+        receipt["problem"] = receipt["problem"] or strayed
+        verdict, summary = told["verdict"], told["summary"]
+        if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
+            verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
+        receipt |= {"starts": start, "duration_ms": int(result["duration"] * 1000), "leftover": result["leftover"]}
+        with self.workspace.turn() as turn:
+            self._record(turn, job, name, verdict, summary, receipt, told["usage"], definition["pipeline"])
+
+    def _record(
+        self, turn: Turn, job: Job, name: str, verdict: str, summary: str, receipt: Any, usage: Any, pipeline: Any
+    ) -> None:
+        if verdict != "ERROR":
+            for path in receipt["outputs"]:
+                turn.keep_file(self.name, os.path.relpath(path, job.documents), path, step=job.step["id"], attempt=name)
+        status = {"DONE": "completed", "NEEDS_REVISION": "completed", "QUESTION": "completed"}.get(verdict, "failed")
+        spent = {"attempts": 1, **usage}
+        finished: Any = {
+            "do": "FinishAttempt", "attempt": name, "status": status, "verdict": verdict, "summary": summary,
+            "receipt": receipt, "usage": spent, "key": f"finished:{name}",
+        }  # fmt: skip
+        turn.do(self.name, finished, pipeline)
+
+    def lose(self, name: str, reason: str, ran: bool) -> None:
+        with self.workspace.turn() as turn:
+            definition = definition_of(turn.tx, turn.existing(self.name))
+            lost: Any = {"do": "LoseAttempt", "attempt": name, "reason": reason, "ran": ran, "key": f"finished:{name}"}
+            turn.do(self.name, lost, definition["pipeline"])
+
+
+def _task(action: Any) -> str:
+    return str(action["seat"]["task"].replace("{item}", action["item"] or ""))
+
+
+def _keep(path: str, value: Any) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(dumps(value))
+
+
+def _kept(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return loads(file.read())
+    except FileNotFoundError:
+        return {}

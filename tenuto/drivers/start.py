@@ -1,0 +1,71 @@
+"""Begin a run of a pipeline: a name that is free, the definition bound, the first step queued."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+from tenuto.core.names import slug
+from tenuto.core.records import Run
+from tenuto.drivers.bound import bind, define
+from tenuto.workspace.turn import Turn, Workspace
+
+
+def start(
+    workspace: Workspace, request: str, pipeline: str, *, switches: dict[str, bool] | None = None, limits: dict[str, Any] | None = None,
+    name: str = "", settings: dict[str, Any] | None = None,
+) -> Run:  # fmt: skip
+    """Everything is checked before anything is written; the run is not driven yet."""
+    definition = define(pipeline, workspace.root, settings)
+    checked = definition["pipeline"]
+    with workspace.turn() as turn:
+        run_id = free_name(turn, slug(name or _short(request)))
+        ref: Any = {"name": checked["name"], "hash": bind(turn, definition)}
+        begun: Any = {
+            "do": "StartRun", "run": run_id, "name": name or _short(request), "request": request, "summary": _short(request),
+            "mode": checked["mode"], "pipeline": ref, "driver": "engine", "dialects": {}, "order": "strict", "schedule": [],
+            "settings": {**checked["settings"], "base_commit": head_commit(workspace.root)},
+        }  # fmt: skip
+        for dialect in checked["shown_as"]:
+            _show_in(workspace, dialect, run_id, begun, checked)
+        turn.do(run_id, begun)
+        turn.do(run_id, {"do": "Engage", "pipeline": ref, "switches": switches or {}}, checked)
+        if limits:
+            turn.do(run_id, {"do": "ChangeBudget", "limits": limits})
+        for dialect in checked["shown_as"]:
+            opened = getattr(workspace.dialects[dialect], "opened", None)
+            if opened is not None:
+                opened(turn, run_id)
+        return turn.existing(run_id)
+
+
+def _show_in(workspace: Workspace, dialect: str, run_id: str, begun: Any, pipeline: Any) -> None:
+    """Each dialect says where the run is shown, and what its files need to know from the start."""
+    module: Any = workspace.dialects[dialect]
+    told = (
+        module.begin(run_id, begun, pipeline, workspace.tree)
+        if hasattr(module, "begin")
+        else {"place": module.place(run_id, workspace.tree)}
+    )
+    begun["dialects"][dialect] = told.pop("place")
+    begun["settings"].update(told.pop("settings", {}))
+    begun.update(told)
+
+
+def free_name(turn: Turn, wanted: str) -> str:
+    name, number = wanted, 2
+    while turn.tx.version(name):
+        name, number = f"{wanted}-{number}", number + 1
+    return name
+
+
+def head_commit(root: str) -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--verify", "HEAD"], cwd=root, capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() if found.returncode == 0 else ""
+
+
+def _short(request: str) -> str:
+    first = next((line.strip() for line in request.splitlines() if line.strip()), "run")
+    return first if len(first) <= 72 else first[:72].rsplit(" ", 1)[0]
