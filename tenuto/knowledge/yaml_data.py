@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -43,9 +44,9 @@ class Source:
         self.data: Any = None
         self.places: dict[Path, Place] = {}
 
-    def place(self, path: list[str | int] | Path) -> Place:
+    def place(self, path: Sequence[str | int]) -> Place:
         """The nearest place on the way to `path` that is in the text."""
-        found = tuple(path)
+        found: Path = tuple(path)
         while found and found not in self.places:
             found = found[:-1]
         return self.places.get(found, (1, 1))
