@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "init": ("tenuto.entrypoints.cli.init", "Start a journal in this repository."),
         "export": ("tenuto.entrypoints.cli.export", "A backup, as JSON lines."),
         "import": ("tenuto.entrypoints.cli.import_", "Read a backup back."),
+        "forget": ("tenuto.entrypoints.cli.forget", "Take a leaked secret out of everything Tenuto keeps."),
     },
     "Mend": {
         "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),

@@ -1,0 +1,210 @@
+"""Forget a text, everywhere Tenuto keeps one: journal, stored files, projected files, logs, quarantine, shelf.
+
+Everything happens under the one lock. The order makes a crash harmless: the journal first, in one
+transaction that remembers both versions of each file; then files; then the deleted bytes. Whoever
+repeats the command after a crash finds what is left. At the end the raw files are searched, and what
+still holds the text is named.
+
+Not ours to change: commits in git, backups, other programs' logs. The caller is told.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tenuto.encoding import sha256
+from tenuto.errors import Damaged, NotFound, TenutoError
+from tenuto.files.places import place, write_all
+from tenuto.stores.redact import erase, redact, scrub_event
+from tenuto.stores.redaction import MARK, Redaction
+from tenuto.workspace.objects import put_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from tenuto.workspace.turn import Workspace
+
+_DATABASE = ("journal.db", "journal.db-wal", "journal.db-shm", "lock")
+
+
+def forget(
+    workspace: Workspace, texts: list[str], event: tuple[str, int] | None = None, dry_run: bool = False
+) -> dict[str, Any]:
+    """What was (or would be) changed. `event`: all that was said in this one, besides the texts."""
+    journal: Any = workspace.journal
+    stamp = {"at": workspace.clock(), "by": workspace.by}
+    journal.lock()
+    try:
+        journal.begin()
+        try:
+            said, sha = scrub_event(journal.connection(), *event, stamp) if event else ([], None)
+            redaction = Redaction([*texts, *said])
+            if sha is not None:
+                redaction.contents[sha] = MARK.encode() + b"\n"
+            objects = _redact_objects(workspace, redaction, dry_run)
+            done = redact(journal.connection(), redaction, stamp)
+        except BaseException as error:
+            journal.rollback(error)
+            raise
+        done["contents"] += len(objects)
+        done["events"] += 1 if event else 0
+        if dry_run:
+            journal.rollback()
+            done["files"] = list(_holders(workspace, redaction))
+            return _found(done, False)
+        journal.commit()
+        for path in objects:
+            os.unlink(path)
+        done["files"] = _redact_files(workspace, redaction)
+        raw = _raw(workspace, redaction)
+        if any(done.values()) or raw:
+            erase(journal.connection(), journal.path)
+        left = [*_raw(workspace, redaction), *_holders(workspace, redaction)]
+    finally:
+        journal.unlock()
+    if left:
+        raise Damaged("not-forgotten", f"the text is still in {', '.join(left)}", "tenuto doctor", left=left)
+    _show_anew(workspace, [*done["runs"], *([event[0]] if event else [])])
+    return _found(done, bool(raw))
+
+
+def _found(done: dict[str, Any], raw: bool) -> dict[str, Any]:
+    if not any(done.values()) and not raw:
+        raise NotFound("nothing-to-forget", "the text is nowhere in what Tenuto keeps here", "check its spelling")
+    return done
+
+
+def _show_anew(workspace: Workspace, runs: list[str]) -> None:
+    """A file may show a shortened form of the text: it is rendered from the run as it is now."""
+    for run in dict.fromkeys(runs):
+        if run != "@":
+            try:
+                with workspace.turn() as turn:
+                    turn.run(run)
+            except TenutoError as error:
+                workspace.warn(f"files of run {run} were not written anew: {error.message}")
+
+
+def _redact_objects(workspace: Workspace, redaction: Redaction, dry_run: bool) -> list[str]:
+    """Large stored files: the new version is kept at once, the old one goes when the journal names it no more."""
+    old: list[str] = []
+    for path in _below(workspace.state + "/objects"):
+        sha = os.path.basename(path)
+        if sha not in redaction.contents and not _holds(path, redaction):
+            continue
+        old.append(path)
+        if len(sha) != 64:
+            continue  # left over by a crash
+        with open(path, "rb") as file:
+            made = redaction.contents.get(sha) or redaction.body(file.read())
+        renamed = sha256(made).hexdigest()
+        if not dry_run:
+            put_object(workspace.state, renamed, made)
+        redaction.rename(sha, renamed)
+    return old
+
+
+def _redact_files(workspace: Workspace, redaction: Redaction) -> list[str]:
+    changed = []
+    for root, path in _places(workspace):
+        spot = place(root, path, create=False)
+        if spot is None:
+            continue
+        with spot:
+            try:
+                found = spot.read()
+            except TenutoError:
+                continue
+            if found is not None and redaction.body(found) != found:
+                _exchange(spot.fd, spot.name, redaction.body(found))
+                changed.append(path)
+    for path in _own_files(workspace):
+        if _holds(path, redaction):
+            if os.path.dirname(path) == workspace.state + "/shelf":
+                os.unlink(path)
+            else:
+                with open(path, "rb") as file:
+                    made = redaction.body(file.read())
+                _exchange(None, path, made)
+            changed.append(path)
+    return changed
+
+
+def _exchange(folder: int | None, name: str, made: bytes) -> None:
+    """A new file in the place of the old one, with its mode."""
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777
+    head, slash, tail = name.rpartition("/")
+    beside = f"{head}{slash}.{tail}.tenuto-new"
+    try:
+        os.unlink(beside, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    try:
+        write_all(file, made)
+        os.fchmod(file, mode)
+    finally:
+        os.close(file)
+    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _places(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    """Every file that was ever written from the journal, in every work tree that is still there."""
+    with workspace.journal.read() as reader:
+        keys = [key for key, _, _ in reader.projected()]
+        logs = [path for path, _ in reader.logs()]
+    for key in keys:
+        tree, _, path = key.rpartition("//")
+        root = workspace.root_of(tree)
+        if root is not None:
+            yield root, path
+    for path in logs:
+        yield workspace.root, path
+
+
+def _holders(workspace: Workspace, redaction: Redaction) -> Iterator[str]:
+    """Files that hold the text now."""
+    for root, path in _places(workspace):
+        if _holds(f"{root}/{path}", redaction):
+            yield path
+    for path in [*_own_files(workspace), *_below(workspace.state + "/objects")]:
+        if _holds(path, redaction):
+            yield path
+
+
+def _own_files(workspace: Workspace) -> Iterator[str]:
+    for path in _below(workspace.state):
+        below = path[len(workspace.state) + 1 :]
+        if below not in _DATABASE and not below.startswith("objects/"):
+            yield path
+
+
+def _raw(workspace: Workspace, redaction: Redaction) -> list[str]:
+    paths = [f"{workspace.state}/{name}" for name in _DATABASE]
+    return [path for path in paths if _holds(path, redaction)]
+
+
+def _below(folder: str) -> Iterator[str]:
+    for where, _, names in os.walk(folder):
+        yield from (f"{where}/{name}" for name in sorted(names))
+
+
+def _holds(path: str, redaction: Redaction) -> bool:
+    """Without reading a large file into memory, and without following a link."""
+    from mmap import ACCESS_READ, mmap
+
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not os.fstat(file).st_size:
+            return False
+        with mmap(file, 0, access=ACCESS_READ) as body:
+            return redaction.stands_in(body)
+    except (OSError, ValueError):
+        return False  # no plain file
+    finally:
+        os.close(file)
