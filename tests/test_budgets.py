@@ -34,6 +34,7 @@ HOT_ENTRIES = ("entrypoints/hook.py", "entrypoints/launch.py")
 # Hot folders' modules that no hook imports: types only, or the many-machine store.
 COLD = {
     "core/commands.py",
+    "core/engine_records.py",
     "core/events.py",
     "core/pipeline_records.py",
     "core/records.py",

@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("encoding",),
     ("core",),
     ("ports",),
-    ("agents", "dialects", "files", "knowledge", "metrics", "stores", "supervise"),
+    ("agents", "dialects", "files", "hosts", "knowledge", "metrics", "stores", "supervise"),
     ("workspace",),
     ("drivers",),
     ("tenuto",),
@@ -39,7 +39,7 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 PURE = {"__future__", "bisect", "heapq", "itertools", "math", "operator", "unicodedata"}
 # What it may name in annotations only, under TYPE_CHECKING or in a module that others import that way.
 FOR_TYPES = {"collections.abc", "types", "typing"}
-TYPE_MODULES = {"commands.py", "events.py", "pipeline_records.py", "records.py"}
+TYPE_MODULES = {"commands.py", "engine_records.py", "events.py", "pipeline_records.py", "records.py"}
 # Built-ins that touch the world, or differ from process to process (`hash` of a text does).
 IMPURE_CALLS = {"breakpoint", "eval", "exec", "hash", "id", "input", "open", "print"}
 

@@ -6,16 +6,10 @@ stamped on by whoever sends the command; core/ reads no clock.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
 
+from tenuto.core.engine_records import Asked, BeginVisit, Conclude, Engage, PlanVisit, RecordAction, RetryStep
 from tenuto.core.records import Evidence, Json, PipelineRef, ScheduledStep, Shown
-
-
-class Asked(TypedDict):
-    at: NotRequired[str]
-    by: NotRequired[str]
-    key: NotRequired[str]  # the same key again is the same request again: answered, not repeated
-    told: NotRequired[str]  # when it happened, as its sender says; shown, never reckoned with
 
 
 class StartRun(Asked):
@@ -128,48 +122,6 @@ class PlanItems(Asked):
     waves: NotRequired[list[list[str]]]
 
 
-class Engage(Asked):
-    """Bind a checked pipeline (handed to decide) to the run, and let todo() say what is to be done."""
-
-    do: Literal["Engage"]
-    pipeline: PipelineRef
-    driver: NotRequired[Literal["engine", "guided"]]
-    switches: NotRequired[dict[str, bool]]
-    start_at: NotRequired[str]
-
-
-class BeginVisit(Asked):
-    do: Literal["BeginVisit"]
-
-
-class RecordAction(Asked):
-    do: Literal["RecordAction"]
-    action: str
-    detail: NotRequired[Json]
-
-
-class PlanVisit(Asked):
-    """What the plan says, as read: core chooses the items of this stay and arranges them."""
-
-    do: Literal["PlanVisit"]
-    items: list[Json]
-    findings: NotRequired[list[Json]]
-    problem: NotRequired[str]  # the plan cannot be read or carried out
-
-
-class Conclude(Asked):
-    """Everything in this stay has ended: decide its outcome and what follows."""
-
-    do: Literal["Conclude"]
-
-
-class RetryStep(Asked):
-    """A person asks for a step again: the run goes back to it and on from there."""
-
-    do: Literal["RetryStep"]
-    step: str
-
-
 class ChangeItem(Asked):
     do: Literal["ChangeItem"]
     item: str
@@ -247,6 +199,17 @@ class Stop(Asked):
     reason: NotRequired[str]
 
 
+class PickUp(Asked):
+    do: Literal["PickUp"]
+    session: NotRequired[str]
+
+
+class Block(Asked):
+    do: Literal["Block"]
+    reason: str
+    stage: NotRequired[str | None]
+
+
 class Unblock(Asked):
     do: Literal["Unblock"]
 
@@ -256,13 +219,21 @@ class RecordReview(Asked):
 
     do: Literal["RecordReview"]
     step: str
-    review: Json
+    review: Any  # as the reviewer wrote it
+    sha256: NotRequired[str]  # of the file it stands in
+
+
+class CountReview(Asked):
+    do: Literal["CountReview"]
+    step: str
+    fix_attempts: NotRequired[int]
+    dispatch_retries: NotRequired[int]
 
 
 class RecordCoverage(Asked):
     do: Literal["RecordCoverage"]
     step: str
-    percent: float
+    percent: float | None  # None: below, by somebody's word
 
 
 class RestartStage(Asked):
@@ -364,6 +335,7 @@ class AbsorbEdit(Asked):
     path: str
     sha256: str
     extra: NotRequired[Json]
+    drop: NotRequired[list[list[str]]]
 
 
 class Note(Asked):
@@ -386,7 +358,7 @@ class OwnFile(Asked):
 Command = (
     StartRun | Adopt | StartStep | EndStep | SkipStep | Advance | CheckEvidence | DispatchAttempt | StartAttempt | FinishAttempt
     | LoseAttempt | PlanItems | ChangeItem | OpenGate | DecideGate | Checkpoint | Pause | Resume | Park | Fail | Finish
-    | Cancel | Stop | Unblock | RecordReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
+    | Cancel | Stop | PickUp | Block | Unblock | RecordReview | CountReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
     | InvalidateMemory | CleanMemory | SetFlags | RecordCommit | SaveContext | RestoreContext | RecordAnswers
     | Engage | BeginVisit | RecordAction | PlanVisit | Conclude | RetryStep
     | ChangeSettings | ChangeBudget | ChangeDriver | ShowIn | BindSession | AbsorbEdit | Note

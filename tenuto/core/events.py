@@ -9,17 +9,10 @@ per (run, key).
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal
 
+from tenuto.core.engine_records import ActionDone, Engaged, Happened, RouteTaken
 from tenuto.core.records import Evidence, Json, PipelineRef, ScheduledStep, Shown
-
-
-class Happened(TypedDict):
-    v: int
-    at: str
-    by: str
-    key: NotRequired[str]
-    told: NotRequired[str]  # when it happened, as whoever reported it says
 
 
 class RunStarted(Happened):
@@ -202,6 +195,13 @@ class Stopped(Happened):
     reason: str
 
 
+class PickedUp(Happened):
+    """Somebody goes on with a run that was not at rest."""
+
+    type: Literal["PickedUp"]
+    session: str
+
+
 class Blocked(Happened):
     type: Literal["Blocked"]
     reason: str
@@ -219,35 +219,6 @@ class StageRestarted(Happened):
     stage: str
     reason: str
     to: str
-
-
-class RouteTaken(Happened):
-    """What follows an outcome: the hops to come. `route` is the counter that was used; "" for going on."""
-
-    type: Literal["RouteTaken"]
-    route: str
-    queue: list[Json]
-    resets: list[str]
-    carry: dict[str, Json]
-    reason: str
-
-
-class Engaged(Happened):
-    """A checked pipeline was bound to the run: from here todo() says what is to be done."""
-
-    type: Literal["Engaged"]
-    pipeline: PipelineRef
-    driver: Literal["engine", "guided"]
-    switches: dict[str, bool]
-    queue: list[Json]
-
-
-class ActionDone(Happened):
-    """The engine itself did something: pruned memory, wrote the request, chose the review tier."""
-
-    type: Literal["ActionDone"]
-    action: str
-    detail: Json
 
 
 class ReviewRecorded(Happened):
@@ -348,13 +319,14 @@ class SessionBound(Happened):
 
 
 class ForeignEditAbsorbed(Happened):
-    """Someone else changed a projected file. `extra` are the keys that we keep but do not know."""
+    """Someone else changed a projected file. `extra` are the keys that we keep but do not know, `drop` those that are gone."""
 
     type: Literal["ForeignEditAbsorbed"]
     dialect: str
     path: str
     sha256: str
     extra: Json
+    drop: list[list[str]]
 
 
 class Forked(Happened):
@@ -388,7 +360,7 @@ class FileOwned(Happened):
 Event = (
     RunStarted | Adopted | StepStarted | StepEnded | StepSkipped | AttemptDispatched | AttemptStarted | AttemptFinished
     | AttemptLost | ItemsPlanned | ItemChanged | WaveStarted | WaveEnded | GateOpened | GateDecided | Paused | Resumed
-    | Parked | Failed | Finished | Cancelled | Stopped | Blocked | Unblocked | StageRestarted | RouteTaken | ReviewRecorded
+    | Parked | Failed | Finished | Cancelled | Stopped | PickedUp | Blocked | Unblocked | StageRestarted | RouteTaken | ReviewRecorded
     | ArtifactStored | MemoryWritten | MemoryPruned | MemoryInvalidated | MemoryCleaned | FlagSet | CommitRecorded
     | ContextSaved | ContextRestored | AnswersRecorded | SettingsChanged | BudgetChanged | DriverChanged | ShownIn
     | SessionBound | ForeignEditAbsorbed | Forked | Noted | Engaged | ActionDone
