@@ -13,6 +13,18 @@ _FIELDS = (
 )  # fmt: skip
 
 
+_ENDED = ("completed", "failed", "cancelled", "graduated")
+
+
 def card(state: Any) -> Json:
     """Empty for the repository's own stream, which no list shows."""
-    return {field: state[field] for field in _FIELDS} if "id" in state else {}
+    if "id" not in state:
+        return {}
+    shown: Json = {field: state[field] for field in _FIELDS}
+    shown["open_in"] = None if state["status"] in _ENDED else _tree(state)
+    return shown
+
+
+def _tree(state: Any) -> str:
+    """The work tree that a run is shown in; "" for the main one, and for a run that is shown nowhere."""
+    return next((str(place.get("tree", "")) for place in state["dialects"].values()), "")

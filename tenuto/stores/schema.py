@@ -3,7 +3,8 @@
     event     what happened: (run, seq) is the key, (run, key) is unique, text word for word;
               digest = SHA-256 of the text, chain = SHA-256(chain before + digest)
     run       one row a run: count and head of the chain, kept apart from the events so that a
-              cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows
+              cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows;
+              open_in = the work tree of a run that has not ended
     state     the folded run, as a cache, with the sequence number it stands at
     render    what we wrote to projected files: hash always, body for the last few
     log       what we appended to append-only files; logged = how long each is
@@ -32,8 +33,10 @@ CREATE TABLE event(
 CREATE UNIQUE INDEX event_key ON event(run, key) WHERE key IS NOT NULL;
 CREATE TABLE run(
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL, tail INTEGER NOT NULL, kept INTEGER NOT NULL,
-  created TEXT NOT NULL, dialects TEXT NOT NULL, card TEXT NOT NULL) WITHOUT ROWID;
+  created TEXT NOT NULL, dialects TEXT NOT NULL, card TEXT NOT NULL,
+  open_in TEXT AS (json_extract(card, '$.open_in'))) WITHOUT ROWID;
 CREATE INDEX run_created ON run(created);
+CREATE INDEX run_open ON run(open_in) WHERE open_in IS NOT NULL;
 CREATE TABLE state(
   run TEXT PRIMARY KEY, seq INTEGER NOT NULL, fold INTEGER NOT NULL, body TEXT NOT NULL);
 CREATE TABLE render(

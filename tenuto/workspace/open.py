@@ -36,7 +36,11 @@ class LazyDialects(dict[str, "Any"]):
 
 def open_workspace(path: str = ".", *, clock: Clock | None = None, by: str = "user") -> Workspace:
     """The repository that `path` lies in. Nothing is created until something is written."""
-    root, tree, state = locate(path)
+    return open_at(*locate(path), clock=clock, by=by)
+
+
+def open_at(root: str, tree: str, state: str, *, clock: Clock | None = None, by: str = "user") -> Workspace:
+    """The same for a place that was located before."""
     return Workspace(root, tree, SqliteJournal(state), LazyDialects(), clock or real_clock, by)
 
 

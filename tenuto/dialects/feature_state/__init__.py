@@ -59,7 +59,7 @@ _WORDS = {"state-missing": NOT_FOUND, "state-damaged": CORRUPTED}
 
 def in_seeds_words(error: TenutoError) -> TenutoError:
     """The same refusal as the users of this file know it."""
-    code = error.code
+    code = error.code if error.details.get("path", FILE) == FILE else ""
     if code == "foreign-edit" and error.details.get("reason") in ("not-json", "state-damaged"):
         code = "state-damaged"
     if code not in _WORDS:
@@ -164,7 +164,7 @@ def phase_of(run: Run) -> str:
     for visit in reversed(run["visits"]):
         if visit["status"] == "running" and visit["step"] in PHASES:
             return visit["step"]
-    if run["position"] in PHASES:
+    if run["position"] in PHASES and phase_status(run, PHASES[-1]) != "completed":
         return str(run["position"])
     return next((phase for phase in PHASES if phase_status(run, phase) in ("pending", "in_progress")), PHASES[-1])
 

@@ -119,7 +119,13 @@ class FeatureCommands:
         def leave_out(turn: Any, run: Run) -> None:
             if phase not in MAY_BE_SKIPPED:
                 raise BadInput("not-skippable", f"{phase!r} cannot be skipped; {' and '.join(MAY_BE_SKIPPED)} can")
+            begun = run["steps"][phase]["status"] == "running"
+            if begun:
+                turn.do(run["id"], {"do": "EndStep", "step": phase, "status": "failed", "summary": "left out"})
             turn.do(run["id"], {"do": "SkipStep", "step": phase, "reason": "left out"})
+            following = next_phase(run, phase)
+            if begun and following:
+                enter(turn, run, following, {})
 
         return self._change(leave_out)
 
@@ -132,6 +138,8 @@ class FeatureCommands:
                     "no-such-phase", f"there is no phase {phase!r} to complete; there are {', '.join(PHASES)}"
                 )
             complete(turn, run, phase, next_phase(run, phase), told or {})
+            if run["steps"][phase]["status"] != "completed":
+                raise Refused("not-completed", turn.workspace.warnings.pop(), "tenuto feature status", phase=phase)
 
         return self._change(end)
 

@@ -29,26 +29,35 @@ When ready, run /feature-dev-plus to resume.
 """
 
 
-def saved(turn: Any, run: Run, payload: Json, changed: list[str]) -> str:
+def saved(turn: Any, run: Run, reason: str, changed: list[str], told: Json, last: str = "", task: str = "") -> str:
     """Save the context; returns the notice. `changed`: files with changes that are not committed."""
-    told = told_time(turn, payload) if "session" not in payload else {}
-    reason = payload.get("reason")
-    if not isinstance(reason, str) or not reason:
-        reason = "context_limit"
-        turn.workspace.warn(f"PreCompact: no reason; taken as {reason}")
     now = live(run)
-    last = _text(payload.get("lastAction")) or now["lastAction"]
-    task = _task_text(payload.get("currentTask")) or now["currentTask"]
-    files = list(dict.fromkeys([*now["filesInProgress"], *changed]))[:MOST_FILES]
+    last, task = last or now["lastAction"], task or now["currentTask"]
     context = {
         "lastAction": last,
         "currentTask": task,
         "nextSteps": [step for step in now["nextSteps"] if not step.endswith(f": {task}")],
-        "filesInProgress": files,
+        "filesInProgress": list(dict.fromkeys([*now["filesInProgress"], *changed]))[:MOST_FILES],
     }
     turn.do(run["id"], {"do": "SaveContext", "context": context, "reason": reason, **told})
-    phase = payload.get("currentPhase")
-    return notice(run, phase if phase in PHASES else phase_of(run), last, task)
+    return notice(run, phase_of(run), last, task)
+
+
+def saved_payload(turn: Any, run: Run, payload: Json, changed: list[str]) -> str:
+    """The PreCompact payload as its users write it."""
+    told, reason = told_time(turn, payload), payload.get("reason")
+    if not isinstance(reason, str) or not reason:
+        reason = "context_limit"
+        turn.workspace.warn(f"PreCompact: no reason; taken as {reason}")
+    last, task = _text(payload.get("lastAction")), _task_text(payload.get("currentTask"))
+    for field, given in (("lastAction", last), ("currentTask", task)):
+        if not given:
+            turn.workspace.warn(f"PreCompact: no {field}; taken from the run")
+    saved(turn, run, reason, changed, told, last, task)
+    now, phase = live(run), payload.get("currentPhase")
+    return notice(
+        run, phase if phase in PHASES else phase_of(run), last or now["lastAction"], task or now["currentTask"]
+    )
 
 
 def live(run: Run) -> Json:
