@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +121,12 @@ def test_bytes_that_a_crash_left_in_the_database_are_found_and_erased(
     say: Say, workspace: tenuto.Workspace, run: str, repository: Path
 ) -> None:
     """A row that was deleted long ago is still in the file, until somebody asks for it to be forgotten."""
-    with workspace.turn() as turn:
-        turn.tx.put_note("last", SECRET)
-        turn.do(run, {"do": "Note", "text": "x"})
-    with workspace.turn() as turn:
-        turn.tx.put_note("last", None)
-        turn.do(run, {"do": "Note", "text": "y"})
-    assert holders(repository) != []
+    with closing(sqlite3.connect(DATABASE, isolation_level=None)) as db:
+        db.execute("PRAGMA secure_delete=OFF")
+        db.execute("INSERT INTO note VALUES('last', ?)", (SECRET * 2000,))
+        db.execute("DELETE FROM note WHERE name='last'")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert holders(repository) == [".git/tenuto/journal.db"]
     assert say("forget", SECRET).out == "forgotten: left-over bytes\n"
     assert holders(repository) == []
 
