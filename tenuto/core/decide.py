@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tenuto.core.records import Repo, Run
 
 _FAMILIES = {
-    "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "Unblock"),
+    "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "PickUp", "Block", "Unblock"),
     "steps": ("StartStep", "EndStep", "SkipStep", "Advance", "CheckEvidence", "RestartStage"),
     "gates": ("OpenGate", "DecideGate", "Checkpoint"),
     "attempts": ("DispatchAttempt", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
-    "reviews": ("RecordReview", "RecordCoverage"),
+    "reviews": ("RecordReview", "CountReview", "RecordCoverage"),
     "engine": ("Engage", "BeginVisit", "RecordAction", "PlanVisit", "Conclude", "RetryStep"),
     "records": (
         "StoreArtifact", "WriteMemory", "PruneMemory", "InvalidateMemory", "CleanMemory", "SetFlags", "RecordCommit",

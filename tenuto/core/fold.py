@@ -72,7 +72,8 @@ def apply_repo(repo: Repo, event: Any) -> None:
 def new_run() -> Run:
     return {
         "id": "", "name": "", "request": "", "summary": "",
-        "created_at": "", "updated_at": "", "told_at": "", "stopped_at": None, "paused_at": None, "graduated_at": None,
+        "created_at": "", "updated_at": "", "told_at": "", "stopped_at": None, "paused_at": None, "resumed_at": None,
+        "graduated_at": None,
         "pipeline": {"name": "", "hash": None}, "driver": "manual", "dialects": {}, "mode": "standard",
         "status": "created", "version": 0, "order": "any", "schedule": [], "evidence": {}, "position": None,
         "steps": {}, "visits": [], "attempts": {}, "items": {}, "waves": [],
@@ -124,6 +125,11 @@ def _paused(run: Run, e: Any) -> None:
 def _resumed(run: Run, e: Any) -> None:
     run["status"] = run["pause"]["resting"] if run["pause"] else "running"
     run["pause"] = run["paused_at"] = run["stopped_at"] = None
+    run["resumed_at"] = e["at"]
+
+
+def _picked_up(run: Run, e: Any) -> None:
+    run["resumed_at"] = e["at"]
 
 
 def _parked(run: Run, e: Any) -> None:
@@ -231,10 +237,12 @@ def _step_skipped(run: Run, e: Any) -> None:
 def _stage_restarted(run: Run, e: Any) -> None:
     count = sum(1 for r in run["restarts"] if r["stage"] == e["stage"]) + 1
     run["restarts"].append({"stage": e["stage"], "reason": e["reason"], "at": e["at"], "restart": count})
-    for entry in run["schedule"]:
-        if entry.get("stage") == e["stage"]:
-            run["steps"][entry["step"]] = {"status": "pending", "iteration": 0, "verdict": None}
-            run["reviews"].pop(entry["step"], None)
+    # What the stage and those behind it had is void: reviews are taken again, outputs recorded again.
+    steps = [entry["step"] for entry in run["schedule"]]
+    for step in steps[steps.index(e["to"]) :] if e["to"] in steps else []:
+        run["steps"][step] = {"status": "pending", "iteration": 0, "verdict": None}
+        run["reviews"].pop(step, None)
+        run["artifacts"] = {name: kept for name, kept in run["artifacts"].items() if kept["step"] != step}
     for visit in running_visits(run):
         visit["status"], visit["ended_at"] = "failed", e["at"]
         visit["duration_ms"] = between(visit["started_at"], e["at"])
@@ -245,7 +253,7 @@ def _stage_restarted(run: Run, e: Any) -> None:
 
 
 def _review_recorded(run: Run, e: Any) -> None:
-    merge(run["reviews"].setdefault(e["step"], {}), e["changes"])
+    run["reviews"].setdefault(e["step"], {}).update(e["changes"])
 
 
 # ---- attempts, items, waves ------------------------------------------------------------------------
@@ -358,7 +366,7 @@ _APPLY: dict[str, Callable[[Run, Any], None]] = {
     "AttemptFinished": _attempt_finished, "AttemptLost": _attempt_lost, "ItemsPlanned": _items_planned,
     "ItemChanged": _item_changed, "WaveStarted": _wave_started, "WaveEnded": _wave_ended, "GateOpened": _gate_opened,
     "GateDecided": _gate_decided, "Paused": _paused, "Resumed": _resumed, "Parked": _parked, "Failed": _failed,
-    "Finished": _finished, "Cancelled": _cancelled, "Stopped": _stopped, "Blocked": _blocked, "Unblocked": _unblocked,
+    "Finished": _finished, "Cancelled": _cancelled, "Stopped": _stopped, "PickedUp": _picked_up, "Blocked": _blocked, "Unblocked": _unblocked,
     "StageRestarted": _stage_restarted, "RouteTaken": progress.route_taken, "ReviewRecorded": _review_recorded,
     "ArtifactStored": notes.artifact_stored, "MemoryWritten": notes.memory_written, "MemoryPruned": notes.memory_pruned,
     "MemoryInvalidated": notes.memory_invalidated, "MemoryCleaned": notes.memory_cleaned, "FlagSet": notes.flag_set,

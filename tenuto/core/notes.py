@@ -99,7 +99,19 @@ def session_bound(run: Run, e: Any) -> None:
 
 
 def foreign_edit_absorbed(run: Run, e: Any) -> None:
-    merge(run["extra"].setdefault(e["dialect"], {}), e["extra"])
+    kept = run["extra"].setdefault(e["dialect"], {})
+    for place in e.get("drop", ()):
+        _drop(kept, place)
+    merge(kept, e["extra"])
+
+
+def _drop(kept: Json, place: list[str]) -> None:
+    *way, last = place
+    for name in way:
+        kept = kept.get(name, {})
+        if not isinstance(kept, dict):
+            return
+    kept.pop(last, None)
 
 
 def noted(run: Run, e: Any) -> None:

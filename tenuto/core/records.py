@@ -30,6 +30,7 @@ class ScheduledStep(TypedDict):
     stage: NotRequired[str]
     name: NotRequired[str]
     type: NotRequired[str]
+    coverage: NotRequired[Json]  # back_to, at_most: where a step goes back to when coverage is too low
     approval: NotRequired[bool]  # leaving this step needs a person's decision
 
 
@@ -233,6 +234,7 @@ class Run(TypedDict):
     told_at: str  # of the last change, as whoever reported it says; updated_at where they did not
     stopped_at: str | None
     paused_at: str | None
+    resumed_at: str | None
     graduated_at: str | None
     pipeline: PipelineRef
     driver: Literal["engine", "guided", "manual"]

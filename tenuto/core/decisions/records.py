@@ -112,9 +112,10 @@ def bind_session(case: Case, c: Any) -> list[Any]:
 def absorb_edit(case: Case, c: Any) -> list[Any]:
     return [
         case.event(
-            "ForeignEditAbsorbed", dialect=c["dialect"], path=c["path"], sha256=c["sha256"], extra=c.get("extra", {})
+            "ForeignEditAbsorbed", dialect=c["dialect"], path=c["path"], sha256=c["sha256"], extra=c.get("extra", {}),
+            drop=c.get("drop", []),
         )
-    ]
+    ]  # fmt: skip
 
 
 def note(case: Case, c: Any) -> list[Any]:

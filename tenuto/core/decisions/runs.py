@@ -163,6 +163,19 @@ def stop(case: Case, c: Any) -> list[Any]:
     return [case.event("Stopped", reason=c.get("reason", ""))]
 
 
+def pick_up(case: Case, c: Any) -> list[Any]:
+    """Somebody goes on with a run that was not at rest: a new session, a new day."""
+    _refuse_if_ended(case, "pick up")
+    return [case.event("PickedUp", session=c.get("session", ""))]
+
+
+def block(case: Case, c: Any) -> list[Any]:
+    _refuse_if_ended(case, "block")
+    if case.run["status"] == "blocked":
+        return []
+    return [case.event("Blocked", reason=c["reason"], stage=c.get("stage"), missing=[])]
+
+
 def unblock(case: Case, c: Any) -> list[Any]:
     if case.run["status"] != "blocked":
         raise Refused(
@@ -178,5 +191,5 @@ def _gate_name(case: Case) -> str:
 
 DECIDERS = {
     "StartRun": start_run, "Adopt": adopt, "Pause": pause, "Resume": resume, "Park": park, "Fail": fail,
-    "Finish": finish, "Cancel": cancel, "Stop": stop, "Unblock": unblock,
+    "Finish": finish, "Cancel": cancel, "Stop": stop, "PickUp": pick_up, "Block": block, "Unblock": unblock,
 }  # fmt: skip

@@ -5,8 +5,9 @@
     strict   a schedule with one way forward: Advance, from each step to the next
 
 Between two stages of a strict schedule stands evidence: files that must exist, hold something,
-parse, and have been recorded. What is missing blocks the run; a later check that passes unblocks it.
-A file nobody told us about counts as missing: evidence never fails open.
+parse, and have been recorded; a review among them must be approved. What is missing blocks the run; a later check that passes unblocks it.
+A file nobody told us about counts as missing: evidence never fails open. A step that is a review is left
+with an approved one only.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def end_step(case: Case, c: Any) -> list[Any]:
             "step-not-running", f"{step!r} is not running in run {run['id']}", f"tenuto status {run['id']}", step=step
         )
     if run["order"] == "open" and c["status"] == "success":
-        _refuse_unapproved(run, _entry(run, step) or {})
+        _refuse_unapproved(run, entry_of(run, step) or {})
     return [
         case.event(
             "StepEnded", step=step, item=item, status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""), because=[]
@@ -68,7 +69,7 @@ def end_step(case: Case, c: Any) -> list[Any]:
 
 def skip_step(case: Case, c: Any) -> list[Any]:
     run, step = case.run, c["step"]
-    entry = _entry(run, step)
+    entry = entry_of(run, step)
     if entry is None:
         known = ", ".join(e["step"] for e in run["schedule"]) or "none"
         raise Refused("unknown-step", f"run {run['id']} has no step {step!r} to leave out; it has: {known}", step=step)
@@ -95,6 +96,8 @@ def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
     here, ahead = _here(run), next_step(run)
     if to is not None and here is not None and to == here["step"]:
         return []  # already there: an approval led here before
+    if to == COMPLETE and run["status"] == "completed":
+        return []
     if to is not None and to != (ahead["step"] if ahead else COMPLETE):
         expected = ahead["step"] if ahead else COMPLETE
         raise Refused(
@@ -113,6 +116,7 @@ def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
         blocked = _evidence_events(case, here, ahead, facts)
         if any(event["type"] == "Blocked" for event in blocked):
             return blocked
+        _refuse_unreviewed(run, here)
         events += blocked
         if any(visit["step"] == here["step"] for visit in running_visits(run)):
             events.append(
@@ -145,21 +149,36 @@ def check_evidence(case: Case, c: Any) -> list[Any]:
 
 def restart_stage(case: Case, c: Any) -> list[Any]:
     run, stage = case.run, c["stage"]
-    first = next((entry["step"] for entry in run["schedule"] if entry.get("stage") == stage), None)
-    if first is None:
+    stages = [entry.get("stage") for entry in run["schedule"]]
+    if stage is None or stage not in stages:
         raise Refused("unknown-stage", f"run {run['id']} has no stage {stage!r}", stage=stage)
     if run["status"] in ("completed", "failed", "cancelled", "graduated"):
         raise Refused(
             "run-ended", f"cannot restart {stage} of run {run['id']}: it is {run['status']}", status=run["status"]
         )
     here = _here(run)
-    stages = [entry.get("stage") for entry in run["schedule"]]
     if here is None or stages.index(stage) > stages.index(here.get("stage")):
         raise Refused("stage-ahead", f"run {run['id']} has not reached {stage}; it cannot be restarted", stage=stage)
+    _refuse_exhausted(run, stage)
+    return restarted(case, stage, c["reason"])
+
+
+def restarted(case: Case, stage: str, reason: str) -> list[Any]:
+    """A stage begins again; fold() voids what it and the stages behind it had."""
+    first = next(entry["step"] for entry in case.run["schedule"] if entry.get("stage") == stage)
     return [
-        case.event("StageRestarted", stage=stage, reason=c["reason"], to=first),
+        case.event("StageRestarted", stage=stage, reason=reason, to=first),
         case.event("StepStarted", step=first, item=None, iteration=1, hop={}),
     ]
+
+
+def _refuse_exhausted(run: Run, stage: str) -> None:
+    policy = run["settings"].get("reviewPolicy")
+    most = policy.get("maxStageRestarts") if isinstance(policy, dict) else None
+    count = sum(1 for restart in run["restarts"] if restart["stage"] == stage)
+    if type(most) is int and count >= most:
+        message = f"{stage} of run {run['id']} was restarted {count} times, and {most} is the limit"
+        raise Refused("restarts-exhausted", message, "look at it, then raise the limit or stop", stage=stage)
 
 
 def next_step(run: Run) -> Any:
@@ -181,10 +200,10 @@ def approved(run: Run, step: str) -> bool:
 
 
 def _here(run: Run) -> Any:
-    return _entry(run, run["position"])
+    return entry_of(run, run["position"])
 
 
-def _entry(run: Run, step: str | None) -> Any:
+def entry_of(run: Run, step: str | None) -> Any:
     return next((entry for entry in run["schedule"] if entry["step"] == step), None)
 
 
@@ -202,14 +221,23 @@ def _evidence_events(case: Case, here: Any, ahead: Any, facts: Any) -> list[Any]
 
 def _check(case: Case, gate: str, stage: str | None, facts: Any) -> list[Any]:
     required = case.run["evidence"][gate]["required"]
-    missing = [name for name in required if not _present(facts.get(name))]
+    missing = [name for name in required if not _present(case.run, facts.get(name))]
     if missing:
         return [case.event("Blocked", reason=gate, stage=stage, missing=missing)]
     return [case.event("Unblocked", stage=stage)] if case.run["status"] == "blocked" else []
 
 
-def _present(fact: Any) -> bool:
-    return isinstance(fact, dict) and all(fact.get(part) is True for part in ("exists", "filled", "parses", "recorded"))
+def _present(run: Run, fact: Any) -> bool:
+    if not isinstance(fact, dict) or not all(fact.get(p) is True for p in ("exists", "filled", "parses", "recorded")):
+        return False
+    entry = entry_of(run, fact.get("step"))
+    return entry is None or entry.get("type") != "review" or reviewed(run, entry["step"])
+
+
+def reviewed(run: Run, step: str) -> bool:
+    """Was this step's review approved, during its last stay?"""
+    review = run["reviews"].get(step, {})
+    return bool(review.get("approved")) and review.get("visit") == run["steps"][step]["iteration"]
 
 
 def _refuse_resting(run: Run, step: str) -> None:
@@ -225,6 +253,15 @@ def _refuse_unapproved(run: Run, entry: Any) -> None:
     if entry.get("approval") and not approved(run, entry["step"]):
         message = f"run {run['id']} cannot leave {entry['step']!r}: nobody has approved it"
         raise Refused("not-approved", message, "record a person's approval first", step=entry["step"])
+
+
+def _refuse_unreviewed(run: Run, entry: Any) -> None:
+    if entry.get("type") != "review" or reviewed(run, entry["step"]):
+        return
+    said = run["reviews"].get(entry["step"], {})
+    why = f"its review is not approved: {said['reason']}" if said.get("reason") else "its review is not recorded"
+    message = f"run {run['id']} cannot leave {entry['step']!r}: {why}"
+    raise Refused("not-reviewed", message, "record an approved review first", step=entry["step"], next=said.get("next", ""))
 
 
 def _refuse_unapproved_before(run: Run, step: str) -> None:
