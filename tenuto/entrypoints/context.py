@@ -123,9 +123,9 @@ def _commands(words: list[str], content_file: str, workspace: Any) -> Iterator[t
     if content_file == "-":
         from tenuto.entrypoints.intake import spooled
 
-        with spooled(sys.stdin.buffer, workspace.state) as content_file:
+        with spooled(sys.stdin.buffer, workspace.state) as file:
             for command in commands or [""]:
-                yield command, content_file
+                yield command, file
         return
     for command in commands or [""]:
         yield command, content_file

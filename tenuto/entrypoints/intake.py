@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import BinaryIO
+    from typing import BinaryIO, Self
 
 _LONGEST = 1 << 16  # bytes of a command without its content
 _SMALL = 1 << 16  # bytes of content that travel inside the command
@@ -107,7 +107,7 @@ class Spool:
         self._state = state
         self._file = -1
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> Self:
         os.makedirs(self._state, exist_ok=True)
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         return self

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _FIELDS = (
     "id", "name", "mode", "status", "pipeline", "created_at", "updated_at", "graduated_at", "position", "summary", "driver",
+    "dialects",
 )  # fmt: skip
 
 

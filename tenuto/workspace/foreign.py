@@ -76,6 +76,7 @@ def absorb(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: b
     if drop:
         absorbed["drop"] = drop
     turn.do(run["id"], absorbed)
+    turn.tx.put_blob(digest(found), found)  # theirs is about to be replaced, and stays readable by its hash
     _last(turn, key).follow(turn, key, base, found)
 
 

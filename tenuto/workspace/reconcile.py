@@ -16,7 +16,7 @@ import os
 from tenuto.encoding import digest, loads
 from tenuto.errors import Refused
 from tenuto.files.exchange import beside, look, look_when_quiet
-from tenuto.files.places import place
+from tenuto.files.places import place, read_all
 from tenuto.workspace.publish import Publication, key_of, shelf, shelf_name, wait_for_whole
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tenuto.workspace.turn import Turn
 
 _NOTHING = b"\0 \t\r\n"
+_SMALL = 1 << 18  # bytes; larger artifacts lie in objects/, outside the database
 
 
 def tree_of(run: Run) -> str:
@@ -114,8 +115,8 @@ def look_before_first_write(turn: Turn, run: Run, tree: str, path: str) -> bytes
     return found
 
 
-def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "") -> None:
-    """Somebody edited an artifact's file: their version becomes the artifact before it is replaced or read."""
+def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifact: str = "") -> None:
+    """Somebody edited an artifact's file, or wrote one: theirs becomes the artifact before it is replaced or read."""
     known = next((item for item in run["artifacts"].items() if item[1]["path"] == path), None)
     root = turn.workspace.root_of(tree_of(run))
     spot = place(root, path, create=False) if root else None
@@ -135,10 +136,16 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "") -> None
         sha, size = hash_file(file)
         if not size or sha == incoming or sha in [render[0] for render in turn.tx.renders(key)]:
             return
-        import_open_file(turn.workspace.state, file)
+        if size <= _SMALL:
+            os.lseek(file, 0, os.SEEK_SET)
+            body = read_all(file)
+            sha, size = digest(body), len(body)
+            turn.tx.put_blob(sha, body)
+        else:
+            sha, size, _ = import_open_file(turn.workspace.state, file)
     finally:
         os.close(file)
-    name = known[0] if known else path
+    name = known[0] if known else artifact or path
     turn.do(
         run["id"], {"do": "StoreArtifact", "name": name, "path": path, "sha256": sha, "size": size, "by": "external"}
     )

@@ -66,6 +66,10 @@ class Workspace:
 
         return Files(self, self.tree if tree is None else tree)
 
+    def knowledge(self, name: str) -> Any:
+        """A module of tenuto.knowledge, loaded when first used: a dialect asks for it here."""
+        return __import__(f"tenuto.knowledge.{name}", fromlist=["*"])
+
     def root_of(self, tree: str) -> str | None:
         """Where the files of a work tree lie; None when that work tree is gone."""
         if tree == self.tree:
@@ -220,9 +224,9 @@ class Turn:
         run.update(loads(mark[0]))
         del self._events.get(name, [])[mark[1] :]
 
-    def look(self, name: str, path: str) -> None:
-        """Before an artifact's file is read or judged: an edit that somebody made there becomes its newest version."""
-        absorb_artifact(self, self.existing(name), path)
+    def look(self, name: str, path: str, artifact: str = "") -> None:
+        """Before an artifact's file is read or judged: what somebody wrote there becomes its newest version."""
+        absorb_artifact(self, self.existing(name), path, artifact=artifact)
 
     def log(self, path: str, text: bytes) -> None:
         """Add to an append-only file."""

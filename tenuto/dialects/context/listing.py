@@ -1,0 +1,115 @@
+"""LIST: every task, newest first, from the index that the journal keeps.
+
+Folders that appeared since the last look are adopted on the way. Looking costs two numbers, not ten
+thousand files: the folder of tasks tells when it last changed, and a manifest that was written to after we
+last wrote it tells that somebody edited it.
+"""
+
+from __future__ import annotations
+
+from time import time_ns
+
+from tenuto.core.times import milliseconds
+from tenuto.dialects.context.places import KNOWN_STATUSES, NAME, TASKS, manifest_of, shown_status
+from tenuto.encoding import dumps, loads
+from tenuto.errors import TenutoError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.dialects.context.shapes import Task, Workspace
+
+_SCANNED = "context:scanned:"  # + tree: when the folder of tasks had changed last, and what lay there without a manifest
+_LOOKED = "context:looked:"  # + slug: a manifest's time of change that was looked into already
+_FEW = 50  # folders: looking at their names is cheaper than a note
+_OWN_WRITE = 100  # ms between a command's time and the time its file was written
+_SETTLED = 50_000_000  # ns: a folder that changed only now may change again within one tick of its clock
+
+
+def list_tasks(workspace: Workspace, limit: int) -> list[Task]:
+    notice_folders(workspace)
+    tasks = _cards(workspace, limit)
+    if _notice_edits(workspace, tasks):
+        tasks = _cards(workspace, limit)
+    return [_task(card, workspace) for card in tasks]
+
+
+def _cards(workspace: Workspace, limit: int) -> list[Any]:
+    with workspace.journal.read() as reader:
+        return reader.runs(dialect=NAME, limit=limit)
+
+
+def _task(card: Any, workspace: Workspace) -> Task:
+    status = shown_status(card["status"], card["dialects"].get(NAME, {}).get("status"))
+    if status not in KNOWN_STATUSES:
+        workspace.warn(f"{manifest_of(card['id'])}: unknown status {status!r}, shown as it is")
+    return {
+        "task": card["id"], "mode": card["mode"], "workflow": card["pipeline"]["name"], "status": status,
+        "created_at": card["created_at"],
+    }  # fmt: skip
+
+
+# ---- folders that appeared -------------------------------------------------------------------------
+
+
+def notice_folders(workspace: Workspace) -> list[str]:
+    """Adopt what lies in the folder of tasks and is not in the journal. Returns the slugs."""
+    files = workspace.files()
+    changed = files.changed_at(TASKS)
+    if changed is None:
+        return []
+    note = _SCANNED + workspace.tree
+    with workspace.journal.read() as reader:
+        said = reader.note(note)
+        before, bare = loads(said) if said else (0, [])
+        if before == changed:
+            many, unknown = False, bare
+        else:
+            names = [name for name in files.names(TASKS) if name[0] != "."]
+            many, unknown = len(names) > _FEW, [name for name in names if not reader.version(name)]
+    if not unknown and not many:
+        return []
+    from tenuto.dialects.context.adoption import adopt_all
+
+    adopted, without = adopt_all(workspace, unknown)
+    settled = time_ns() - changed > _SETTLED
+    if many and settled and before != changed:
+        with workspace.journal.write() as transaction:
+            transaction.put_note(note, dumps([changed, without]))
+    return adopted
+
+
+# ---- manifests that others changed -----------------------------------------------------------------
+
+
+def _notice_edits(workspace: Workspace, cards: list[Any]) -> bool:
+    files = workspace.files()
+    suspects = []
+    for card in cards:
+        place = card["dialects"][NAME]
+        if place.get("tree", "") != workspace.tree:
+            continue
+        changed = files.changed_at(place.get("as_found") or manifest_of(card["id"]))
+        if changed is None or changed == place.get("seen"):
+            continue
+        if changed // 1_000_000 > (milliseconds(card["updated_at"]) or 0) + _OWN_WRITE:
+            suspects.append((card["id"], changed))
+    return _look_into(workspace, suspects) if suspects else False
+
+
+def _look_into(workspace: Workspace, suspects: list[tuple[str, int]]) -> bool:
+    """A turn for each file that was not looked into since it changed. What is refused is said, and stays."""
+    with workspace.journal.read() as reader:
+        fresh = [(slug, changed) for slug, changed in suspects if reader.note(_LOOKED + slug) != str(changed)]
+    for slug, _ in fresh:
+        try:
+            with workspace.turn() as turn:
+                turn.run(slug)
+        except TenutoError as refusal:
+            workspace.warn(refusal.message)
+    if fresh:
+        with workspace.journal.write() as transaction:
+            for slug, changed in fresh:
+                transaction.put_note(_LOOKED + slug, str(changed))
+    return bool(fresh)

@@ -1,0 +1,61 @@
+"""Files of the repository as they lie there, for whoever needs facts about them. Nothing is changed.
+
+Every path is below the repository and no link leads outside (tenuto.files.places).
+"""
+
+from __future__ import annotations
+
+import os
+
+from tenuto.files.places import place, read_all
+from tenuto.workspace.objects import content_of, hash_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tenuto.ports import Reader
+    from tenuto.workspace.turn import Workspace
+
+
+class Files:
+    """The files of one work tree."""
+
+    def __init__(self, workspace: Workspace, tree: str) -> None:
+        self._state = workspace.state
+        self.root = workspace.root_of(tree)
+
+    def read(self, path: str) -> bytes | None:
+        """All of a file; None where there is none."""
+        spot = place(self.root, path, create=False) if self.root else None
+        if spot is None:
+            return None
+        with spot:
+            return spot.read()
+
+    def names(self, path: str) -> list[str]:
+        """What a folder holds, sorted; nothing where there is no such folder."""
+        spot = place(self.root, f"{path}/x", create=False) if self.root else None
+        if spot is None:
+            return []
+        with spot:
+            return sorted(os.listdir(spot.fd))
+
+    def changed_at(self, path: str) -> int | None:
+        """When a file or folder was last written to, in nanoseconds; None where there is none."""
+        try:
+            return os.stat(f"{self.root}/{path}").st_mtime_ns
+        except OSError:
+            return None
+
+    def hash_of(self, path: str) -> str | None:
+        return hash_at(self.root, path) if self.root else None
+
+    def stored(self, reader: Reader, sha256: str, limit: int = -1) -> bytes:
+        """A stored content by its hash; `limit`: no more than so many bytes of it."""
+        found = content_of(self._state, reader, sha256)
+        if isinstance(found, bytes):
+            return found if limit < 0 else found[:limit]
+        file = os.open(found, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return read_all(file) if limit < 0 else os.read(file, limit)
+        finally:
+            os.close(file)
