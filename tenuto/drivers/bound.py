@@ -21,10 +21,9 @@ Definition = dict[str, Any]  # {"pipeline": Pipeline, "roles": {name: role}}
 
 def define(name: str, root: str, settings: dict[str, Any] | None = None) -> Definition:
     """Read and check a pipeline and its roles, as the files are now."""
-    known = roles.available(Path(root))
-    pipeline = definitions.load(name, Path(root), {role: found["modes"] for role, found in known.items()}, settings)
+    pipeline = definitions.load(name, Path(root), roles.modes(Path(root)), settings)
     used = sorted({seat["role"] for step in pipeline["steps"] for seat in seats(step)})
-    return {"pipeline": pipeline, "roles": {role: known[role] for role in used}}
+    return {"pipeline": pipeline, "roles": {role: roles.find(role, Path(root)) for role in used}}
 
 
 def bind(turn: Turn, definition: Definition) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from tenuto.core.pipeline_records import Seat
 from tenuto.core.records import Run
 from tenuto.encoding import digest
+from tenuto.knowledge.roles import instructions
 
 # What an agent gets of our environment, unless the settings name more. Everything else stays with us.
 ENVIRONMENT = (
@@ -88,7 +89,7 @@ class Job:
         }  # fmt: skip
 
     def prompt(self) -> str:
-        parts = [self.role["text"].rstrip(), "", "# This attempt", ""]
+        parts = [instructions(self.role, self.seat["mode"]).rstrip(), "", "# This attempt", ""]
         parts += [
             f"- run: {self.run['id']}",
             f"- step: {self.step['number'] or self.step['id']} ({self.step['name'] or self.step['id']})",
