@@ -70,7 +70,8 @@ def find(name: str, root: Path | None = None) -> Path:
         raise BadInput("two-pipelines", f"{OWN} holds '{name}' more than once: {found}", "keep one of them")
     path = own[0] if own else SHIPPED / (ALIASES.get(name, name) + ".yaml")
     if not path.is_file():
-        known = ", ".join(entry["name"] for entry in available(root))
+        own_names = sorted(path.stem for path in (root / OWN).glob("*") if path.suffix in SUFFIXES) if root else []
+        known = ", ".join(dict.fromkeys([*own_names, *shipped()]))
         raise NotFound("no-pipeline", f"there is no pipeline '{name}'", f"known: {known}")
     return path
 

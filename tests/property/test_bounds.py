@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,40 +69,93 @@ def test_the_explanation_adds_up() -> None:
 # ---- an adversary that tries everything -------------------------------------------------------------
 
 
-def dearest(pipeline: Any) -> int:
+def attempts(step: Any, hop: Any, items: int) -> int:
+    """One visit, counted from the rules and not from bounds.py."""
+
+    def most(seat: Any) -> int:
+        return 1 + seat["retry"]["ERROR"] + seat["retry"]["NEEDS_REVISION"] + seat["questions"]  # type: ignore[no-any-return]
+
+    match step["kind"]:
+        case "agent":
+            return most(step["modes"].get(hop["mode"], step["agent"]))
+        case "cluster":
+            first = [step["cluster"]["first"]] if step["cluster"]["first"] else []
+            wanted = [s for s in [*first, *step["cluster"]["members"]] if not hop["only"] or s["id"] in hop["only"]]
+            return sum(map(most, wanted)) + (most(step["aggregate"]) if step["aggregate"] else 0)
+        case "waves":
+            each = [most(seat) for seat in step["waves"]["seats"]]
+            return items * (max(each) if step["waves"]["per_item"] == "named" else sum(each))
+    return 0
+
+
+def dearest(pipeline: Any, items: int = 0) -> int:
     """Follow the rules of pipeline_records.py with every possible answer; the most attempts that any sequence makes."""
     steps = {step["id"]: step for step in pipeline["steps"]}
     order = {name: index for index, name in enumerate(steps)}
+    hops: dict[str, Any] = {}  # a hop as a word, so that states can be compared
     memo: dict[Any, int] = {}
 
-    def visit(name: str, pending: tuple[str, ...], used: tuple[tuple[str, int], ...]) -> int:
-        key = (name, pending, used)
+    def word_for(hop: Any) -> str:
+        word = f"{hop['step']} {hop['mode']} {','.join(hop['only'])}"
+        hops[word] = hop
+        return word
+
+    plain = {name: word_for({"step": name, "mode": "", "only": []}) for name in steps}
+
+    def visit(word: str, pending: tuple[str, ...], used: tuple[tuple[str, int], ...]) -> int:
+        key = (word, pending, used)
         if key not in memo:
-            step = steps[name]
-            mine = 1 + step["agent"]["retry"]["ERROR"]
-            memo[key] = mine + max(follow(o, k, pending, used) for k, o in step["on"].items())
+            step = steps[hops[word]["step"]]
+            answers = [(k, o) for k, o in step["on"].items() if step["kind"] != "gate" or k != "NEEDS_REVISION"]
+            memo[key] = attempts(step, hops[word], items) + max(follow(o, k, pending, used) for k, o in answers)
         return memo[key]
 
-    def follow(outcome: Any, word: str, pending: tuple[str, ...], used: tuple[tuple[str, int], ...]) -> int:
-        if word == "DONE" and pending:
+    def follow(outcome: Any, answer: str, pending: tuple[str, ...], used: tuple[tuple[str, int], ...]) -> int:
+        if answer == "DONE" and pending:
             return visit(pending[0], pending[1:], used)
         if outcome["do"] == "go_on":
-            left = tuple(pending)
-            while left and order[left[0]] < order[outcome["to"]]:
+            left = pending
+            while left and order[hops[left[0]]["step"]] < order[outcome["to"]]:
                 left = left[1:]
-            return visit(outcome["to"], left[1:] if left[:1] == (outcome["to"],) else left, used)
+            if left and hops[left[0]]["step"] == outcome["to"]:
+                return visit(left[0], left[1:], used)
+            return visit(plain[outcome["to"]], left, used)
         if outcome["do"] != "route":
             return 0
+        other = follow(outcome["otherwise"], answer, pending, used) if outcome["because"] else 0
         counts = dict(used)
         if counts.get(outcome["counter"], 0) >= outcome["at_most"]:
-            return follow(outcome["then"], word, pending, used)
+            return max(other, follow(outcome["then"], answer, pending, used))
         counts[outcome["counter"]] = counts.get(outcome["counter"], 0) + 1
         for reset in outcome["resets"]:
             counts.pop(reset, None)
-        hops = tuple(hop["step"] for hop in outcome["route"])
-        return visit(hops[0], (*hops[1:], *pending), tuple(sorted(counts.items())))
+        first, *rest = [word_for(hop) for hop in outcome["route"]]
+        return max(other, visit(first, (*rest, *pending), tuple(sorted(counts.items()))))
 
-    return visit(pipeline["steps"][0]["id"], (), ())
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(50_000)
+    try:
+        return visit(plain[pipeline["steps"][0]["id"]], (), ())
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize("name", ["eight-step", "feature-dev", "graduate", "orchestrate", "poc", "ticket"])
+def test_for_shipped_pipelines_a_run_exists_that_reaches_the_bound(name: str) -> None:
+    assert worst_case(shipped(name), 2)["attempts"] == dearest(shipped(name), 2)
+
+
+@pytest.mark.parametrize("profile", ["minimal", "standard"])
+def test_for_staged_pipelines_too_with_restarts_that_reset_their_counters(profile: str) -> None:
+    """With smaller bounds than the shipped ones: an exhaustive search over 20 coverage rounds takes too long."""
+    raw = YAML(typ="safe", pure=True).load(PIPELINES / f"staged-{profile}.yaml")
+    raw["settings"]["reviewPolicy"].update(maxFixAttempts=1, maxStageRestarts=1)
+    for step in raw["steps"]:
+        if "coverage" in step:
+            step["coverage"]["at_most"] = 2
+    pipeline, problems = check(raw)
+    assert pipeline is not None and problems == []
+    assert worst_case(pipeline, 2)["attempts"] == dearest(pipeline, 2)
 
 
 @st.composite
