@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from tenuto.ports import Clock
 
+# A command that returns lets go of its workspace; the connection would close, and checkpoint outside the lock.
+_latest: Workspace | None = None
+
 DIALECTS = ("context", "flow", "feature_docs", "staged", "feature_state")
 
 
@@ -41,7 +44,9 @@ def open_workspace(path: str = ".", *, clock: Clock | None = None, by: str = "us
 
 def open_at(root: str, tree: str, state: str, *, clock: Clock | None = None, by: str = "user") -> Workspace:
     """The same for a place that was located before."""
-    return Workspace(root, tree, SqliteJournal(state), LazyDialects(), clock or real_clock, by)
+    global _latest
+    _latest = Workspace(root, tree, SqliteJournal(state), LazyDialects(), clock or real_clock, by)
+    return _latest
 
 
 def real_clock() -> str:

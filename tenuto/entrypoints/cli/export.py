@@ -13,6 +13,7 @@ from tenuto import __version__
 from tenuto.encoding import dumps
 from tenuto.entrypoints.cli.frame import JSON, Answer, Command
 from tenuto.entrypoints.cli.runs import open_existing, run_argument
+from tenuto.entrypoints.cli.terminal import counted
 from tenuto.entrypoints.inert import inert_json
 from tenuto.errors import BadInput
 
@@ -37,8 +38,9 @@ def command(ctx: click.Context, run: str | None, everything: bool, output: str |
         raise BadInput("bad-usage", "either a run or --all, not both", "tenuto export --help")
     records = export(open_existing(), __version__, run)
     if output is not None:
-        counted = _write_file(output, records)
-        return Answer({"file": output, **counted}, [f"{output}: {counted['runs']} runs, {counted['events']} events"])
+        done = _write_file(output, records)
+        told = f"{counted(done['runs'], 'run')}, {counted(done['events'], 'event')}"
+        return Answer({"file": output, **done}, [f"{output}: {told}"])
     if ctx.meta.get(JSON):
         return Answer({"lines": list(records)})
     for record in records:
@@ -47,15 +49,15 @@ def command(ctx: click.Context, run: str | None, everything: bool, output: str |
 
 
 def _write_file(path: str, records: Iterable[dict[str, Any]]) -> dict[str, int]:
-    counted = {"run": 0, "event": 0, "lines": 0}
+    count = {"run": 0, "event": 0, "lines": 0}
     unfinished = f"{path}.part-{os.getpid()}"
     file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(file, "wb") as out:
             for record in records:
-                counted["lines"] += 1
-                if record["kind"] in counted:
-                    counted[record["kind"]] += 1
+                count["lines"] += 1
+                if record["kind"] == "event" or (record["kind"] == "run" and record["run"] != "@"):
+                    count[record["kind"]] += 1
                 out.write(dumps(record).encode() + b"\n")
             out.flush()
             os.fsync(out.fileno())
@@ -63,4 +65,4 @@ def _write_file(path: str, records: Iterable[dict[str, Any]]) -> dict[str, int]:
     except BaseException:
         os.unlink(unfinished)
         raise
-    return {"runs": counted["run"], "events": counted["event"], "lines": counted["lines"]}
+    return {"runs": count["run"], "events": count["event"], "lines": count["lines"]}

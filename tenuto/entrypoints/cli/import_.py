@@ -7,6 +7,7 @@ import sys
 import click
 
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
+from tenuto.entrypoints.cli.terminal import counted
 
 
 @click.command(
@@ -33,5 +34,7 @@ def command(file: str) -> Answer:
         with open(file, "rb") as lines:
             done = import_lines(workspace, lines)
     runs = [name for name in done.runs if name != "@"]
-    told = f"{len(runs)} runs, {done.events} events taken" if done.runs else "everything in it is here already"
+    told = f"{counted(len(runs), 'run')}, {counted(done.events, 'event')} taken"
+    if not done.runs:
+        told = "everything in it is here already"
     return Answer({"runs": runs, "events": done.events}, [told])

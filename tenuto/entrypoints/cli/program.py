@@ -33,6 +33,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Mend": {
         "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),
         "repair": ("tenuto.entrypoints.cli.repair", "Bring files back in line with the journal."),
+        "doctor": ("tenuto.entrypoints.cli.doctor", "What about this machine could hurt, and the fix."),
         "completion": ("tenuto.entrypoints.cli.completion", "Completion for your shell."),
     },
 }

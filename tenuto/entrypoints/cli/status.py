@@ -80,7 +80,7 @@ def _steps(run: Run) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, step in run["steps"].items():
         visits = sum(1 for visit in run["visits"] if visit["step"] == name)
-        here = " <" if name == run["position"] else ""
+        here = " (here)" if name == run["position"] else ""
         rows.append((name + here, step["status"], str(visits or "-"), step["verdict"] or "-"))
     return rows
 

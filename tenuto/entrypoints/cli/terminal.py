@@ -35,7 +35,14 @@ class Table(NamedTuple):
     rows: Sequence[tuple[str, ...]]
 
 
-Part = str | Heading | Table
+class Marked(NamedTuple):
+    """A line that begins with a status."""
+
+    status: str
+    text: str
+
+
+Part = str | Heading | Marked | Table
 
 
 def show(parts: Iterable[Part]) -> None:
@@ -44,8 +51,7 @@ def show(parts: Iterable[Part]) -> None:
         if isinstance(part, Table):
             _show_table(part, console)
         elif console is not None:
-            style = "bold" if isinstance(part, Heading) else ""
-            console.print(inert(_text(part)), style=style, soft_wrap=True)
+            _show_line(part, console)
         else:
             sys.stdout.write(inert(_text(part)) + "\n")
 
@@ -60,8 +66,23 @@ def when(at: str | None) -> str:
     return f"{at[:10]} {at[11:19]}Z" if at and len(at) > 19 else at or "-"
 
 
-def _text(part: str | Heading) -> str:
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _text(part: str | Heading | Marked) -> str:
+    if isinstance(part, Marked):
+        return f"{part.status:<8} {part.text}"
     return part.text if isinstance(part, Heading) else part
+
+
+def _show_line(part: str | Heading | Marked, console: Console) -> None:
+    from rich.text import Text
+
+    line = Text(inert(_text(part)), style="bold" if isinstance(part, Heading) else "")
+    if isinstance(part, Marked):
+        line.stylize(_COLOURS.get(part.status, ""), 0, len(part.status))
+    console.print(line, soft_wrap=True)
 
 
 def _console() -> Console:

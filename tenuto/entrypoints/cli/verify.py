@@ -8,7 +8,7 @@ import click
 
 from tenuto.entrypoints.cli.frame import Answer, Command
 from tenuto.entrypoints.cli.runs import open_existing, run_argument
-from tenuto.entrypoints.cli.terminal import Part, Table
+from tenuto.entrypoints.cli.terminal import Marked, Part, counted
 from tenuto.errors import Damaged
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def command(run: str | None) -> Answer:
     bad = [found for found in findings if found["severity"] != "behind"]
     if bad:
         raise _damage(bad, findings, report)
-    parts: list[Part] = [f"sound: {report['runs']} runs, {report['events']} events"]
-    if findings:
-        parts.append(_table(findings))
+    parts: list[Part] = [f"sound: {counted(report['runs'], 'run')}, {counted(report['events'], 'event')}"]
+    for found in findings:
+        parts.append(Marked(found["severity"], f"{found['where']}: {found['message']}; {found['fix']}"))
     return Answer(report, parts)
 
 
@@ -51,8 +51,3 @@ def _damage(bad: list[Finding], findings: list[Finding], report: object) -> Dama
         of_run = f" of run {found['run']}" if found["run"] else ""
         lines.append(f"{found['severity']}: {found['where']}{of_run}: {found['message']}")
     return Damaged("not-as-written", "\n".join(lines), bad[0]["fix"], report=report)
-
-
-def _table(findings: list[Finding]) -> Table:
-    rows = [(found["severity"], found["where"], f"{found['message']}; {found['fix']}") for found in findings]
-    return Table(("STATUS", "WHERE", "WHAT"), rows)

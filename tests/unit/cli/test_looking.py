@@ -135,6 +135,18 @@ def test_what_is_stored_cannot_forge_lines_or_colours(say: Say, workspace: tenut
     assert "\\x1b[2J\\x9b31m\\nfake  completed\\u202egnol" in say("list").out
 
 
+def everything(terminal: int) -> bytes:
+    """What a terminal was shown; its end is an error to whoever reads."""
+    read = b""
+    try:
+        while chunk := os.read(terminal, 65536):
+            read += chunk
+    except OSError:
+        pass
+    os.close(terminal)
+    return read
+
+
 def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal of 80 columns no row is broken; brackets in stored text are text, not markup."""
     ours, theirs = pty.openpty()
@@ -143,8 +155,7 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     with open(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
         show([Table(("RUN", "STATUS", "SUMMARY"), [("dark-mode", "failed", "[red]word[/red] " * 20)])])
-    shown = os.read(ours, 65536).decode().splitlines()
-    os.close(ours)
+    shown = everything(ours).decode().splitlines()
     assert [line.split()[:3] for line in shown] == [
         ["RUN", "STATUS", "SUMMARY"],
         ["dark-mode", "failed", "[red]word[/red]"],

@@ -142,8 +142,8 @@ def test_a_damaged_database_is_said_to_be_damaged(damage: str, command: str, say
 def test_a_journal_of_a_newer_tenuto_is_refused_by_name(say: Say, run: str) -> None:
     with closing(sqlite3.connect(DATABASE)) as db:
         db.execute("PRAGMA user_version=99")
-    for command in ("list", "status", "verify", "init"):
-        answered = say(command, "--json")
+    for command in ("list", "status", "history", "show", "verify", "init", "repair", "export", "forget"):
+        answered = say(command, *(["some text"] if command == "forget" else []), "--json")
         assert answered.status == 6, command
         assert answered.error["code"] == "schema-newer"
         assert "schema 99" in answered.error["message"]
