@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from _sqlite3 import DatabaseError, IntegrityError, OperationalError, connect
 from _thread import RLock
 
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged
 from tenuto.stores.cards import card
+from tenuto.stores.engine import DatabaseError, IntegrityError, OperationalError, connect
 from tenuto.stores.schema import check_version, migrate
 
 TYPE_CHECKING = False
