@@ -31,7 +31,11 @@ from tenuto.errors import BadInput
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE, whole or not at all, readable by you alone.")
 @click.pass_context
 def command(ctx: click.Context, run: str | None, everything: bool, output: str | None) -> Answer:
-    """A backup, as JSON lines: every event with its run, number and digest, and the files that belong to them."""
+    """A backup, as JSON lines.
+
+    Every event with its run, number and digest, and all files that belong to them. The last line
+    shows whether the copy is whole.
+    """
     from tenuto.workspace.backup import export
 
     if run is not None and everything:

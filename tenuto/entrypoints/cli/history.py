@@ -20,7 +20,9 @@ from tenuto.errors import NotFound
     ],
 )
 @run_argument
-@click.option("--last", type=click.IntRange(min=0), default=0, help="Only the latest so many; 0 means all.")
+@click.option(
+    "--last", type=click.IntRange(min=0), default=0, metavar="N", help="Only the latest so many; 0 means all."
+)
 def command(run: str | None, last: int) -> Answer:
     """What happened in a run, when, by whom."""
     workspace = open_existing()

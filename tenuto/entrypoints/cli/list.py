@@ -22,7 +22,7 @@ from tenuto.entrypoints.cli.terminal import Table, say, when
 )
 @click.option("--status", multiple=True, metavar="STATUS", help="Only runs in this status; may be given again.")
 @click.option("--dialect", default="", metavar="NAME", help="Only runs shown in this dialect's files.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many; 0 means all.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, metavar="N", help="At most so many; 0 means all.")
 def command(status: tuple[str, ...], dialect: str, limit: int) -> Answer:
     """Runs, newest first."""
     workspace = open_here()
