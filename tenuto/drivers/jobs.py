@@ -85,7 +85,7 @@ class Job:
         chosen = {name: outer[name] for name in (*ENVIRONMENT, *more) if name in outer}
         return {
             **chosen, "TENUTO_RUN": self.run["id"], "TENUTO_STEP": self.step["id"], "TENUTO_ROLE": self.seat["role"],
-            "TENUTO_ITEM": self.attempt["item"] or "", "TENUTO_OUTPUTS": "\n".join(self.outputs), "TENUTO_WORKDIR": self.workdir,
+            "TENUTO_ITEM": self.attempt["item"] or "", "TENUTO_OUTPUTS": "\n".join([*self.outputs, *(self.path(name) for name in self.seat["optional"])]), "TENUTO_WORKDIR": self.workdir,
         }  # fmt: skip
 
     def prompt(self) -> str:
@@ -133,9 +133,9 @@ class Job:
 
 
 def delimited(name: str, text: str) -> list[str]:
-    """Data between marks that cannot stand in it."""
+    """Data between marks that cannot stand in it: whatever the text says, it does not end the data."""
     mark = digest(text.encode("utf-8", "replace"))[:12]
-    return [f"<<<DATA {name} {mark}", text, f"DATA {mark}>>>", ""]
+    return [f'<data name="{name}" mark="{mark}">', text.replace("</data", "<\\/data"), f'</data mark="{mark}">', ""]
 
 
 def find_seat(step: Any, name: str, mode: str) -> Seat:

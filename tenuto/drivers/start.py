@@ -36,6 +36,7 @@ def start(
             opened = getattr(workspace.dialects[dialect], "opened", None)
             if opened is not None:
                 opened(turn, run_id)
+        turn.do_repo({"do": "MakeCurrent", "run": run_id})
         return turn.existing(run_id)
 
 

@@ -18,6 +18,20 @@ from tenuto.errors import BadInput
 
 # name -> (module, one line). Sections and commands are listed in this order.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "run": (
+            "tenuto.entrypoints.cli.run:command",
+            "Take a request through a pipeline, or go on with the current run.",
+        ),
+        "approve": ("tenuto.entrypoints.cli.decisions:approve", "Let a run pass its gate, for exactly what was shown."),
+        "reject": ("tenuto.entrypoints.cli.decisions:reject", "Refuse at a gate: the run ends as failed."),
+        "revise": ("tenuto.entrypoints.cli.decisions:revise", "Send a step back with your feedback."),
+        "pause": ("tenuto.entrypoints.cli.steering:pause", "Start nothing more until somebody resumes the run."),
+        "resume": ("tenuto.entrypoints.cli.steering:resume", "Go on: after a pause, a crash, a decision."),
+        "cancel": ("tenuto.entrypoints.cli.steering:cancel", "End a run for good, its agents too."),
+        "retry": ("tenuto.entrypoints.cli.steering:retry", "Go back to a step, and on from there."),
+        "answer": ("tenuto.entrypoints.cli.steering:answer", "Answer an agent's question."),
+    },
     "Look": {
         "list": ("tenuto.entrypoints.cli.list", "Runs, newest first."),
         "status": ("tenuto.entrypoints.cli.status", "Where a run stands and what it waits for."),
@@ -63,7 +77,8 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS:
-            command: click.Command = __import__(COMMANDS[name][0], fromlist=["command"]).command
+            module, _, attribute = COMMANDS[name][0].partition(":")
+            command: click.Command = getattr(__import__(module, fromlist=["command"]), attribute or "command")
             return command
         return _pass_on(name) if name in present_hot() else None
 

@@ -1,0 +1,61 @@
+"""One sitting with a run: drive it until it rests, ask the person where one is there, tell what happened.
+
+    rest = sit(workspace, run_id, crew, settings, ...)
+
+Without anybody to ask, a gate is not passed: the run waits. `approve` as an answer given in advance is recorded as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenuto.core.records import Run
+from tenuto.drivers.bound import pipeline_of
+from tenuto.drivers.local import Engine
+from tenuto.drivers.notices import notify
+from tenuto.drivers.persons import decide_gate
+from tenuto.workspace.objects import hash_at
+from tenuto.workspace.turn import Workspace
+
+Ask = Callable[[Run], tuple[str, str] | None]
+"""Shows the gate to a person: (decision, feedback), or None where nobody answers."""
+
+
+def sit(
+    workspace: Workspace, name: str, crew: Any, settings: dict[str, Any], *, watcher: Any = None, ask: Ask | None = None,
+    in_advance: str = "",
+) -> Run:  # fmt: skip
+    engine = Engine(workspace, name, crew, settings, watcher)
+    while True:
+        run = engine.drive()
+        if run["status"] != "waiting_gate":
+            break
+        if in_advance:
+            run = _decide_in_advance(workspace, name, in_advance)
+            continue
+        told = ask(run) if ask is not None else None
+        if told is None:
+            break
+        decide_gate(workspace, name, told[0], told[1], settings)
+    notify(workspace, run, settings)
+    return run
+
+
+def _decide_in_advance(workspace: Workspace, name: str, decision: str) -> Run:
+    with workspace.turn() as turn:
+        run = turn.existing(name)
+        gate = run["gate"]
+        shown = [
+            {"path": e["path"], "sha256": hash_at(workspace.root, e["path"])} for e in (gate["shown"] if gate else [])
+        ]
+        said = f"given in advance: --no-input={decision}"
+        decided: Any = {
+            "do": "DecideGate",
+            "decision": decision,
+            "who": said,
+            "shown": shown,
+            "proof": {"level": "in advance"},
+        }
+        turn.do(name, decided, pipeline_of(turn.tx, run))
+        return run

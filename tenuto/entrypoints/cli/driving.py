@@ -1,0 +1,121 @@
+"""What the commands that drive or steer a run share: words to settings, a narrator, an honest end."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tenuto.core.records import Run
+from tenuto.entrypoints.cli.frame import Answer
+from tenuto.entrypoints.cli.terminal import say
+from tenuto.entrypoints.inert import inert
+from tenuto.errors import BadInput
+
+_WAITS = ("waiting_gate", "paused", "parked", "stopped", "blocked")
+
+
+def crew_of(settings: dict[str, Any], agent: str, role_agent: tuple[str, ...]) -> Any:
+    from tenuto.agents.crew import Crew
+
+    default = agent or settings.get("agent", "")
+    if not default:
+        raise BadInput(
+            "no-agent",
+            "nobody is there to do the work",
+            "--agent 'command:./my-agent', or agent: in .tenuto/config.yaml",
+        )
+    return Crew(default, {**settings.get("roles", {}), **_pairs(role_agent, "--role-agent ROLE=AGENT")})
+
+
+def switches_of(approval: bool, given: tuple[str, ...]) -> dict[str, bool]:
+    words = {"on": True, "off": False, "true": True, "false": False}
+    made = {"approval": True} if approval else {}
+    for name, value in _pairs(given, "--switch NAME=on").items():
+        if value.lower() not in words:
+            raise BadInput("bad-switch", f"the switch {name} is on or off, not {value!r}", f"--switch {name}=on")
+        made[name] = words[value.lower()]
+    return made
+
+
+def limits_of(given: tuple[str, ...]) -> dict[str, int]:
+    known = ("attempts", "tokens", "micro_usd", "wall_clock")
+    made = {}
+    for unit, value in _pairs(given, "--limit attempts=40").items():
+        if unit not in known or not value.isdigit():
+            raise BadInput("bad-limit", f"'{unit}={value}' is no limit", f"units: {', '.join(known)}; a whole number")
+        made[unit] = int(value)
+    return made
+
+
+def _pairs(given: tuple[str, ...], form: str) -> dict[str, str]:
+    made = {}
+    for word in given:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise BadInput("bad-usage", f"'{word}' is not of the form {form}", form)
+        made[name] = value
+    return made
+
+
+def narrate(run: Run, fresh: list[str]) -> None:
+    """Each dispatch shows step and agent, on standard error."""
+    for name in fresh:
+        attempt = run["attempts"][name]
+        item = f" on {attempt['item']}" if attempt["item"] else ""
+        again = f" (attempt {attempt['number']})" if attempt["number"] > 1 else ""
+        say(f"{inert(attempt['step'])}: {inert(attempt['role'])}{inert(item)}{again}")
+
+
+def on_terminal() -> Any:
+    """Asks a person at a gate; None where nobody is there, and then the run waits."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+
+    def ask(run: Run) -> tuple[str, str] | None:
+        gate = run["gate"]
+        if gate is None:
+            return None
+        say("")
+        say(inert(gate["prompt"], keep="\n"))
+        for entry in gate["shown"]:
+            say(f"  {inert(entry['path'])}")
+        decision = click.prompt(f"{', '.join(gate['options'])} (or later)", default="later", err=True)
+        if decision not in gate["options"]:
+            return None
+        feedback = click.prompt("what should change", default="", err=True) if decision == "revise" else ""
+        return decision, feedback
+
+    return ask
+
+
+def ended(run: Run) -> Answer:
+    """How a run rests, and the exit status that says so."""
+    status = run["status"]
+    lines: list[Any] = [f"{run['id']}: {status}"]
+    code = 0
+    if run["gate"]:
+        lines += [f"  {run['gate']['prompt']}", *(f"  - {entry['path']}" for entry in run["gate"]["shown"])]
+        lines.append(f"  try: tenuto approve {run['id']}   (or: reject, revise --feedback '...')")
+    elif run["pause"]:
+        lines += [f"  {run['pause']['reason']}", f"  try: {_way_on(run)}"]
+    elif run["blocked"]:
+        lines += [
+            f"  {run['blocked']['reason']} {', '.join(run['blocked']['missing'])}".rstrip(),
+            f"  try: tenuto retry {run['id']} STEP",
+        ]
+    if status in _WAITS:
+        code = 5
+    elif status in ("failed", "cancelled"):
+        code = 1
+        lines.append(f"ERROR: {run['failure']['error'] if run['failure'] else 'cancelled'}")
+    return Answer(run, lines, code)
+
+
+def _way_on(run: Run) -> str:
+    if run["pause"] and run["pause"]["kind"] == "question":
+        return f"tenuto answer {run['id']} 'your answer'"
+    if run["pause"] and run["pause"]["kind"] == "budget":
+        return f"tenuto resume {run['id']} --limit UNIT=N"
+    return f"tenuto resume {run['id']}   (or: tenuto cancel {run['id']})"

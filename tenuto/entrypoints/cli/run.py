@@ -1,0 +1,78 @@
+"""`tenuto run`"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenuto.entrypoints.cli.driving import crew_of, ended, limits_of, narrate, on_terminal, switches_of
+from tenuto.entrypoints.cli.frame import Answer, Command, open_here
+from tenuto.errors import BadInput
+
+if TYPE_CHECKING:
+    from tenuto.workspace.turn import Workspace
+
+
+@click.command(
+    "run",
+    cls=Command,
+    examples=[
+        ("tenuto run 'Add dark mode' --agent 'command:./my-agent'", "research to final review, with your agent"),
+        ("tenuto run 'Add dark mode' --approval", "stop for a person after research and after planning"),
+        ("tenuto run", "go on with the current run: after a crash, a gate, a pause"),
+        ("tenuto run 'Fix login' --pipeline ticket --limit attempts=40", "another pipeline, a budget"),
+    ],
+)
+@click.argument("request", required=False)
+@click.option("--pipeline", default="", help="Which pipeline; eight-step unless the settings say otherwise.")
+@click.option("--agent", default="", help="Who does the work: command:PROGRAM, scripted:FILE.")
+@click.option("--role-agent", multiple=True, metavar="ROLE=AGENT", help="Another agent for one role.")
+@click.option("--name", default="", help="What the run is called; made from the request otherwise.")
+@click.option("--approval", is_flag=True, help="Switch the approval gates on.")
+@click.option("--switch", multiple=True, metavar="NAME=on|off", help="Any other switch of the pipeline.")
+@click.option("--limit", multiple=True, metavar="UNIT=N", help="A budget: attempts, tokens, micro_usd, wall_clock.")
+@click.option(
+    "--no-input", type=click.Choice(["approve"]), default=None, help="Decide every gate in advance; recorded as such."
+)
+@click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
+def command(
+    request: str | None, pipeline: str, agent: str, role_agent: tuple[str, ...], name: str, approval: bool, switch: tuple[str, ...],
+    limit: tuple[str, ...], no_input: str | None, start_only: bool,
+) -> Answer:  # fmt: skip
+    """Take a request through a pipeline, or go on with the current run."""
+    from tenuto.drivers.session import sit
+    from tenuto.drivers.settings import read_settings
+
+    workspace = open_here()
+    settings = read_settings(workspace.root)
+    crew = None if start_only else crew_of(settings, agent, role_agent)
+    if request is None:
+        run_id = _current(workspace)
+    else:
+        run_id = _begin(workspace, settings, request, pipeline, name, switches_of(approval, switch), limits_of(limit))
+    if crew is None:
+        return ended(workspace.load(run_id))
+    run = sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal(), in_advance=no_input or "")
+    return ended(run)
+
+
+def _begin(
+    workspace: Workspace, settings: Any, request: str, pipeline: str, name: str, switches: Any, limits: Any
+) -> str:
+    from tenuto.drivers.start import start
+
+    text = sys.stdin.read() if request == "-" else request
+    if not text.strip():
+        raise BadInput("no-request", "the request is empty", "tenuto run 'what you want'")
+    run = start(
+        workspace, text, pipeline or settings.get("pipeline", "eight-step"), switches=switches, limits=limits, name=name
+    )
+    return run["id"]
+
+
+def _current(workspace: Workspace) -> str:
+    from tenuto.entrypoints.cli.runs import chosen
+
+    return chosen(workspace, None)

@@ -1,0 +1,99 @@
+"""`tenuto pause`, `resume`, `cancel`, `retry`, `answer`: steer a run that is under way or rests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tenuto.entrypoints.cli.driving import crew_of, ended, limits_of, narrate, on_terminal
+from tenuto.entrypoints.cli.frame import Answer, Command
+from tenuto.entrypoints.cli.runs import chosen, open_existing, run_argument
+
+
+def _ask(run: str | None, asked: Any) -> Answer:
+    from tenuto.drivers.persons import command
+
+    workspace = open_existing()
+    found = command(workspace, chosen(workspace, run), asked)
+    return Answer(found, [f"{found['id']}: {found['status']}"])
+
+
+@click.command("pause", cls=Command, examples=[("tenuto pause", "no further agent starts; those under way end")])
+@run_argument
+@click.option("--reason", default="a person asked for it", help="Words for the record.")
+def pause(run: str | None, reason: str) -> Answer:
+    """Start nothing more until somebody resumes the run."""
+    return _ask(run, {"do": "Pause", "kind": "person", "reason": reason, "recommendations": ["resume"]})
+
+
+@click.command(
+    "resume",
+    cls=Command,
+    examples=[
+        ("tenuto resume", "go on with the current run"),
+        ("tenuto resume dark-mode --limit attempts=80", "with a higher limit"),
+    ],
+)
+@run_argument
+@click.option("--agent", default="", help="Who does the work from here on.")
+@click.option("--limit", multiple=True, metavar="UNIT=N", help="A new limit.")
+@click.option("--no-drive", is_flag=True, help="Only clear the pause; do not drive the run.")
+def resume(run: str | None, agent: str, limit: tuple[str, ...], no_drive: bool) -> Answer:
+    """Go on: after a pause, a crash, a decision."""
+    from tenuto.drivers.persons import command
+    from tenuto.drivers.session import sit
+    from tenuto.drivers.settings import read_settings
+
+    workspace = open_existing()
+    run_id, settings = chosen(workspace, run), read_settings(workspace.root)
+    crew = None if no_drive else crew_of(settings, agent, ())
+    if limit:
+        command(workspace, run_id, {"do": "ChangeBudget", "limits": limits_of(limit)})
+    if workspace.load(run_id)["status"] in ("paused", "stopped", "parked"):
+        command(workspace, run_id, {"do": "Resume", "decision": "retry"})
+    if crew is None:
+        return ended(workspace.load(run_id))
+    return ended(sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal()))
+
+
+@click.command(
+    "cancel", cls=Command, examples=[("tenuto cancel dark-mode --reason 'not needed'", "its agents are ended")]
+)
+@run_argument
+@click.option("--reason", default="", help="Words for the record.")
+def cancel(run: str | None, reason: str) -> Answer:
+    """End a run for good. Agents under way are ended with everything they started."""
+    from tenuto.core.decisions.attempts import in_flight
+    from tenuto.supervise import attempts
+
+    workspace = open_existing()
+    run_id = chosen(workspace, run)
+    answer = _ask(run_id, {"do": "Cancel", "reason": reason})
+    for name in in_flight(workspace.load(run_id)):
+        folder = f"{workspace.state}/attempts/{run_id}/{name}"
+        attempts.cancel(f"{folder}/1")
+    return answer
+
+
+@click.command("retry", cls=Command, examples=[("tenuto retry dark-mode design", "from there on again")])
+@click.argument("run")
+@click.argument("step")
+def retry(run: str, step: str) -> Answer:
+    """Go back to a step, and on from there."""
+    return _ask(run, {"do": "RetryStep", "step": step})
+
+
+@click.command(
+    "answer",
+    cls=Command,
+    examples=[("tenuto answer dark-mode 'PostgreSQL 16'", "an agent asked; it goes on with this")],
+)
+@click.argument("run")
+@click.argument("text")
+def answer(run: str, text: str) -> Answer:
+    """Answer an agent's question."""
+    from tenuto.drivers.persons import answer_question
+
+    found = answer_question(open_existing(), run, text)
+    return Answer(found, [f"{run}: the answer is recorded", "  try: tenuto run   (go on)"])
