@@ -2,7 +2,7 @@
 
 Rules: a fence is closed by one of its own kind and at least its own length. One that is never
 closed ends before the next heading that follows a blank line, so that a slip of the pen does not
-turn the rest of a document into code. A `markdown` fence around (nearly) the whole text is
+turn the rest of a document into code. Tildes as long as the title above them underline it. A `markdown` fence around (nearly) the whole text is
 wrapping paper and is looked through; a small one is an example and is left alone.
 
 Never decides what code means: that is declarations.py.
@@ -11,34 +11,40 @@ Never decides what code means: that is declarations.py.
 from __future__ import annotations
 
 import re
-from typing import TypedDict
+
+from tenuto.knowledge.patterns import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class CodeBlock(TypedDict):
+        """Lines `start` up to `end`, delimiters included; the code itself is `first` up to `last`."""
+
+        start: int
+        end: int
+        first: int
+        last: int
+        language: str
+
 
 # Fences that hold Markdown themselves: their inner fences must not close them.
 MARKDOWN = {"markdown", "md", "mdx"}
 
-_OPEN = re.compile(r"^[\s>]*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})\s*([^`]*)$")
-_CLOSE = re.compile(r"^[\s>]*(`{3,}|~{3,})\s*$")
-_HEADING = re.compile(r"^#{1,6}\s+\S")
-_LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*")
+_OPEN = pattern(r"^[\s>]*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})\s*([^`]*)$")
+_CLOSE = pattern(r"^[\s>]*(`{3,}|~{3,})\s*$")
+_HEADING = pattern(r"^#{1,6}\s+\S")
+_LANGUAGE = pattern(r"[A-Za-z][\w+#-]*")
 
-# Other notations: opening line, closing line. Group 1 of the opening line is the language.
-_NOTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
-    (re.compile(r"^\s*#\+begin_(?:src|example)\s*(\w*)", re.I), re.compile(r"^\s*#\+end_(?:src|example)", re.I)),
-    (re.compile(r"^\s*\{code(?::(\w*))?[^}]*\}\s*$", re.I), re.compile(r"^\s*\{code\}\s*$", re.I)),
-    (re.compile(r"^\s*<pre\b[^>]*?(?:lang(?:uage)?[=-]\"?(\w+))?[^>]*>", re.I), re.compile(r"</pre>", re.I)),
+# Other notations: how they begin, opening line, closing line. Group 1 of the opening line is the language.
+_NOTATIONS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
+    ("#+begin", pattern(r"^\s*#\+begin_(?:src|example)\s*(\w*)", re.I), pattern(r"^\s*#\+end_(?:src|example)", re.I)),
+    ("{code", pattern(r"^\s*\{code(?::(\w*))?[^}]*\}\s*$", re.I), pattern(r"^\s*\{code\}\s*$", re.I)),
+    ("<pre", pattern(r"^\s*<pre\b[^>]*?(?:lang(?:uage)?[=-]\"?(\w+))?[^>]*>", re.I), pattern(r"</pre>", re.I)),
 )
-_ASCIIDOC = re.compile(r"^\[source(?:,\s*(\w*))?[^\]]*\]\s*$", re.I)
-_DIRECTIVE = re.compile(r"^(\s*)\.\.\s+(?:code-block|code|sourcecode)::\s*(\w*)", re.I)
-
-
-class CodeBlock(TypedDict):
-    """Lines `start` up to `end`, delimiters included; the code itself is `first` up to `last`."""
-
-    start: int
-    end: int
-    first: int
-    last: int
-    language: str
+_LISTING = pattern(r"^-{4,}\s*$")
+_ASCIIDOC = pattern(r"^\[source(?:,\s*(\w*))?[^\]]*\]\s*$", re.I)
+_DIRECTIVE = pattern(r"^(\s*)\.\.\s+(?:code-block|code|sourcecode)::\s*(\w*)", re.I)
 
 
 def find_code(lines: list[str]) -> tuple[list[CodeBlock], set[int]]:
@@ -67,7 +73,7 @@ def _fence_at(lines: list[str], at: int) -> CodeBlock | None:
     if "```" not in lines[at] and "~~~" not in lines[at]:
         return None
     opening = _OPEN.match(lines[at].rstrip())
-    if not opening:
+    if not opening or _is_underline(lines, at):
         return None
     mark, info = opening.groups()
     word = _LANGUAGE.search(info)
@@ -85,6 +91,15 @@ def _fence_at(lines: list[str], at: int) -> CodeBlock | None:
     return _block(at, end, at + 1, end, language)
 
 
+def _is_underline(lines: list[str], at: int) -> bool:
+    """reStructuredText underlines titles with tildes, as long as the title."""
+    if at == 0 or not lines[at].startswith("~~~~") or lines[at].strip("~\r "):
+        return False
+    title = lines[at - 1].strip()
+    alone = at == 1 or not lines[at - 2].strip()
+    return alone and bool(title) and abs(len(title) - len(lines[at].strip())) <= 2
+
+
 def _where_text_resumes(lines: list[str], at: int) -> int:
     for line in range(at + 1, len(lines)):
         if _HEADING.match(lines[line]) and not lines[line - 1].strip():
@@ -95,11 +110,11 @@ def _where_text_resumes(lines: list[str], at: int) -> int:
 def _notation_at(lines: list[str], at: int) -> CodeBlock | None:
     if lines[at].lstrip()[:1] not in {"#", "{", "<", "["}:
         return None
-    asciidoc = _ASCIIDOC.match(lines[at])
-    if asciidoc and at + 1 < len(lines) and re.match(r"^-{4,}\s*$", lines[at + 1]):
-        return _closed(lines, at, at + 2, re.compile(r"^-{4,}\s*$"), asciidoc.group(1))
-    for opening, closing in _NOTATIONS:
-        found = opening.match(lines[at])
+    asciidoc = _ASCIIDOC.match(lines[at]) if lines[at].startswith("[") else None
+    if asciidoc and at + 1 < len(lines) and _LISTING.match(lines[at + 1]):
+        return _closed(lines, at, at + 2, _LISTING, asciidoc.group(1))
+    for sign, opening, closing in _NOTATIONS:
+        found = opening.match(lines[at]) if lines[at].lstrip()[: len(sign)].lower() == sign else None
         if found and not closing.search(lines[at][found.end() :]):
             return _closed(lines, at, at + 1, closing, found.group(1))
     return None
@@ -114,7 +129,7 @@ def _closed(lines: list[str], at: int, first: int, closing: re.Pattern[str], lan
 
 def _directive_at(lines: list[str], at: int) -> CodeBlock | None:
     """reStructuredText: the code is what is indented below the directive."""
-    found = _DIRECTIVE.match(lines[at])
+    found = _DIRECTIVE.match(lines[at]) if lines[at].lstrip().startswith("..") else None
     if not found:
         return None
     end = at + 1

@@ -12,8 +12,6 @@ An unknown phase or need is refused with the names that would do.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tenuto.errors import BadInput
 
 FULL = ("full",)
@@ -24,10 +22,11 @@ CHECKS = ("signatures", "types", "edge-cases", "behaviors")
 FEEDBACK = ("fix", "issues", "preserve", "tests")
 
 
-class Row(NamedTuple):
-    need: str
-    parts: tuple[str, ...]
-    instead: bool = False
+class Row:
+    def __init__(self, need: str, parts: tuple[str, ...], instead: bool = False) -> None:
+        self.need = need
+        self.parts = parts
+        self.instead = instead
 
 
 PHASES: dict[str, tuple[Row, ...]] = {
@@ -116,11 +115,7 @@ def rows_for(phase: str, needs: tuple[str, ...]) -> list[Row]:
     for need in needs:
         if SAME_AS.get(need, need) not in {*allowed, EVERYTHING}:
             raise UnknownName("need", need, allowed, f" for phase {phase}")
-    if asked <= {EVERYTHING, "memory"}:
-        everything = EVERYTHING in asked or not asked
-        return [row for row in rows if row.need in asked or (everything and row is not MEMORY)]
-    return [
-        row._replace(instead=row.instead and EVERYTHING in asked)
-        for row in rows
-        if row.need in asked or (EVERYTHING in asked and row is not MEMORY)
-    ]
+    everything = EVERYTHING in asked or not asked
+    chosen = [row for row in rows if row.need in asked or (everything and row is not MEMORY)]
+    # Who names a row wants it, whatever the rows above it yield.
+    return [Row(row.need, row.parts, row.instead and row.need not in asked) for row in chosen]

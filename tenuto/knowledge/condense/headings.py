@@ -14,55 +14,61 @@ Never reads a meaning into a title: that is topics.py.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from tenuto.knowledge.patterns import pattern
 
 # Levels of the notations that carry none themselves.
 TAG, CAPITALS, NUMBERED, BANNER, BOLD = 7, 7, 7, 7, 9
 
-ITEM = re.compile(r"^(\s*)(?:[-*+•‣◦▪–]|\d{1,3}[.)]|[a-z][.)]|\(\d{1,3}\))\s+(?:\[[ xX]\]\s+)?(?=\S)")
-_QUOTE = re.compile(r"^\s{0,3}(?:>\s?)+")
+ITEM = pattern(r"^(\s*)(?:[-*+•‣◦▪–]|\d{1,3}[.)]|[a-z][.)]|\(\d{1,3}\))\s+(?:\[[ xX]\]\s+)?(?=\S)")
+_QUOTE = pattern(r"^\s{0,3}(?:>\s?)+")
 
-_ATX = re.compile(r"^ {0,3}(#{1,9})(?:\s+(.*?))?(?:\s+#+)?$|^ {0,3}(#{2,9})([^\s#].*)$")
-_HTML = re.compile(r"^\s*<h([1-6])\b[^>]*>(.*?)(?:</h\d>)?\s*$", re.I)
-_SUMMARY = re.compile(r"<summary\b[^>]*>(.*?)(?:</summary>|$)", re.I)
-_ASCIIDOC = re.compile(r"^(={1,6})\s+(\S.*?)(?:\s+=+)?$")
-_ORG = re.compile(r"^(\*{2,6})\s+(\S.*)$")
-_WIKI = re.compile(r"^h([1-6])\.\s+(\S.*)$")
-_BANNER = re.compile(r"^([-=#*~_])\1+\s+(\S.*?)\s+\1{2,}$")
-_TAG = re.compile(r"^\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>\s*$")
-_BOLD = re.compile(r"^ {0,3}(\*\*\*|\*\*|__|\*|_)(?=\S)(.+?)(?<=\S)\1$")
-_CAPITALS = re.compile(r"^ {0,3}(?:\d+(?:\.\d+)*[.)]?\s+)?[A-Z][A-Z0-9 &/,'()-]*:?$")
-_OUTLINE = re.compile(r"^(\d+(?:\.\d+)+)\.?\s+([A-Z`].*)$")
-_COUNTED = re.compile(r"^(\d{1,2})[.)]\s+([A-Z`].*)$")
-_UNDERLINE = re.compile(r"^ {0,3}([=\-~^\"*+#`.:_])\1+\s*$")
+_ATX = pattern(r"^ {0,3}(#{1,9})(?:\s+(.*?))?(?:\s+#+)?$|^ {0,3}(#{2,9})([^\s#].*)$")
+_HTML = pattern(r"^\s*<h([1-6])\b[^>]*>(.*?)(?:</h\d>)?\s*$", re.I)
+_SUMMARY = pattern(r"<summary\b[^>]*>(.*?)(?:</summary>|$)", re.I)
+_ASCIIDOC = pattern(r"^(={1,6})\s+(\S.*?)(?:\s+=+)?$")
+_ORG = pattern(r"^(\*{2,6})\s+(\S.*)$")
+_WIKI = pattern(r"^h([1-6])\.\s+(\S.*)$")
+# By what they begin with, so that most lines try none of them.
+_MARKED = (("#", _ATX), ("<h", _HTML), ("<H", _HTML), ("=", _ASCIIDOC), ("h", _WIKI), ("**", _ORG))
+_BANNER = pattern(r"^([-=#*~_])\1+\s+(\S.*?)\s+\1{2,}$")
+_TAG = pattern(r"^\s*<([A-Za-z][\w-]*)(?:\s[^<>]*)?>\s*$")
+_BOLD = pattern(r"^ {0,3}(\*\*\*|\*\*|__|\*|_)(?=\S)(.+?)(?<=\S)\1$")
+_CAPITALS = pattern(r"^ {0,3}(?:\d+(?:\.\d+)*[.)]?\s+)?[A-Z][A-Z0-9 &/,'()-]*:?$")
+_OUTLINE = pattern(r"^(\d+(?:\.\d+)+)\.?\s+([A-Z`].*)$")
+_COUNTED = pattern(r"^(\d{1,2})[.)]\s+([A-Z`].*)$")
+_UNDERLINE = pattern(r"^ {0,3}([=\-~^\"*+#`.:_])\1+\s*$")
+_BULLETS = {"- ", "* ", "+ ", "• "}
 _HTML_NAMES = set(
     "a abbr article aside b blockquote body br center code col dd del details div dl dt em figure footer form head "
     "header hr html i iframe img input ins kbd li link main meta nav ol p pre s script section small span strong style "
     "sub summary sup svg table tbody td tfoot th thead title tr u ul video".split()
 )
 
-_BOLD_LABEL = re.compile(
+_BOLD_LABEL = pattern(
     r"^(?:\W{1,4}\s)?(\*\*|__|\*)(?=\S)([^*]{1,70}?)(?:\s*:\s*\1|\1\s*(?:\([^()]*\)\s*)?(?::|[—–]|-(?=\s)))\s*(.*)$"
 )
-_PLAIN_LABEL = re.compile(r"^((?:[A-Za-z`(][^\s:]*)(?:\s[^\s:]+){0,6}):(?:\s+(.*))?$")
-_KEY = re.compile(r'^\s*"([A-Za-z_][\w .-]*)"\s*:\s*(.*)$')
+_PLAIN_LABEL = pattern(r"^((?:[A-Za-z`(][^\s:]*)(?:\s[^\s:]+){0,6}):(?:\s+(.*))?$")
+_KEY = pattern(r'^\s*"([A-Za-z_][\w .-]*)"\s*:\s*(.*)$')
 
 
-class Heading(NamedTuple):
+class Heading:
     """Stands on `line`, its section begins at `start`; `end` is set where a closing sign ends it."""
 
-    line: int
-    start: int
-    level: int
-    title: str
-    end: int = -1
+    def __init__(self, line: int, start: int, level: int, title: str, end: int = -1) -> None:
+        self.line = line
+        self.start = start
+        self.level = level
+        self.title = title
+        self.end = end
 
 
-class Label(NamedTuple):
+class Label:
     """A label on a line: its words, and what follows on the same line."""
 
-    title: str
-    rest: str
+    def __init__(self, title: str, rest: str) -> None:
+        self.title = title
+        self.rest = rest
 
 
 def unquoted(line: str) -> str:
@@ -91,12 +97,12 @@ def find_headings(lines: list[str], taken: set[int]) -> list[Heading]:
 
 def _heading_at(lines: list[str], at: int, taken: set[int], shapes: list[str]) -> Heading | None:
     line = unquoted(lines[at])
-    for pattern in (_ATX, _HTML, _ASCIIDOC, _WIKI, _ORG):
-        if found := pattern.match(line):
-            sign, *title = [group for group in found.groups() if group]
-            level = int(sign) if sign.isdigit() else len(sign)
+    for sign, marked in _MARKED:
+        if line.lstrip().startswith(sign) and (found := marked.match(line)):
+            depth, *title = [group for group in found.groups() if group]
+            level = int(depth) if depth.isdigit() else len(depth)
             return Heading(at, at + 1, level, title[0]) if title else None
-    if found := _SUMMARY.search(line):
+    if "<" in line and (found := _SUMMARY.search(line)):
         return Heading(at, at + 1, BOLD, found.group(1))
     return _underlined_at(lines, at, taken, shapes) or _unmarked_at(lines, at, taken, line)
 
@@ -107,7 +113,7 @@ def _underlined_at(lines: list[str], at: int, taken: set[int], shapes: list[str]
         return None
     below = unquoted(lines[at + 1])
     mark = _UNDERLINE.match(below)
-    if not mark or len(line) > 100 or re.match(r"\s*[-*+•]\s", line) or "|" in line or _UNDERLINE.match(line):
+    if not mark or len(line) > 100 or line.lstrip()[:2] in _BULLETS or "|" in line or _UNDERLINE.match(line):
         return None
     sign = mark.group(1)
     if sign not in "=-" and len(below.strip()) < len(line.strip()) - 1:
@@ -123,9 +129,9 @@ def _underlined_at(lines: list[str], at: int, taken: set[int], shapes: list[str]
 def _unmarked_at(lines: list[str], at: int, taken: set[int], line: str) -> Heading | None:
     """Headings that are only a way of writing: they begin a paragraph and are short."""
     text = line.strip()
-    if len(text) > 100 or not _begins_paragraph(lines, at, taken):
+    if not text or len(text) > 100 or not _begins_paragraph(lines, at, taken):
         return None
-    if found := _TAG.match(line):
+    if text.startswith("<") and (found := _TAG.match(line)):
         name = found.group(1)
         closing = f"</{name}>"
         if name.lower() not in _HTML_NAMES:
@@ -133,14 +139,25 @@ def _unmarked_at(lines: list[str], at: int, taken: set[int], line: str) -> Headi
                 if lines[end].strip() == closing:
                     return Heading(at, at + 1, TAG, name, end + 1)
         return None
-    if found := _BANNER.match(text):
+    if text[0] in "-=#*~_" and text[-1] == text[0] and (found := _BANNER.match(text)):
         return Heading(at, at + 1, BANNER, found.group(2))
-    if (found := _BOLD.match(line)) and not found.group(2).rstrip().endswith((":", ".", ",", ";")):
+    if text[0] in "*_" and (found := _BOLD.match(line)) and not found.group(2).rstrip().endswith((":", ".", ",", ";")):
         plain = found.group(2)
         return Heading(at, at + 1, BOLD, plain) if found.group(1) not in plain else None
-    if _CAPITALS.match(line) and sum(letter.isalpha() for letter in text) >= 4 and len(text) <= 70:
+    if (
+        text.upper() == text
+        and _CAPITALS.match(line)
+        and sum(letter.isalpha() for letter in text) >= 4
+        and len(text) <= 70
+    ):
         return Heading(at, at + 1, CAPITALS, text.rstrip(":"))
-    if (found := _OUTLINE.match(line)) and text[-1] not in ".;," and len(text) <= 80 and _stands_alone(lines, at):
+    if (
+        text[0].isdigit()
+        and (found := _OUTLINE.match(line))
+        and text[-1] not in ".;,"
+        and len(text) <= 80
+        and _stands_alone(lines, at)
+    ):
         return Heading(at, at + 1, NUMBERED + found.group(1).count("."), text)
     return None
 
@@ -161,14 +178,22 @@ def _with_counted(lines: list[str], taken: set[int], found: list[Heading]) -> li
     counted = []
     for at, line in enumerate(lines):
         number = _COUNTED.match(line)
-        if not number or at in taken or len(line.rstrip()) > 70 or line.rstrip()[-1] in ".;,":
-            continue
-        if not _begins_paragraph(lines, at, taken) or not _stands_alone(lines, at):
-            continue
-        after = next((text for text in lines[at + 1 :] if text.strip()), "")
-        if after and not after.startswith((" ", "\t")) and not _COUNTED.match(after):
-            counted.append(Heading(at, at + 1, NUMBERED, number.group(2)))
-    return sorted({*found, *counted}) if len(counted) > 1 else found
+        if number and at not in taken and is_counted(lines, at):
+            below = next((line for line in range(at + 1, len(lines)) if lines[line].strip()), at)
+            nested = lines[below].startswith((" ", "\t")) and below not in taken
+            if below > at and not nested and not _COUNTED.match(lines[below]):
+                counted.append(Heading(at, at + 1, NUMBERED, number.group(2)))
+    known = {heading.line for heading in found}
+    fresh = [heading for heading in counted if heading.line not in known]
+    return sorted([*found, *fresh], key=lambda heading: heading.line) if len(counted) > 1 else found
+
+
+def is_counted(lines: list[str], at: int) -> bool:
+    """A line like `3. Header` that stands alone between blank lines."""
+    line = lines[at].rstrip()
+    if not _COUNTED.match(line) or len(line) > 70 or line[-1] in ".;,":
+        return False
+    return (at == 0 or not lines[at - 1].strip()) and _stands_alone(lines, at)
 
 
 def label_of(line: str) -> Label | None:

@@ -6,27 +6,26 @@ where it leads an item or a row, since in the middle of a sentence it is just a 
 
 from __future__ import annotations
 
-import re
+from tenuto.knowledge.condense.keywords import is_declaration
+from tenuto.knowledge.patterns import pattern
 
-from tenuto.knowledge.condense.declarations import is_declaration
-
-_SPAN = re.compile(r"``([^`].*?)``|`([^`]+)`")
-_RESULT = re.compile(r"^[\w.$:#<>]+\??!?\s*\(.*\)\s*(?:->|→|=>|⇒|:|returns\b)\s*\S")
-_TYPED = re.compile(r"^[\w.$:#<>]+\s*\([^)]*\w\??\s*:\s*\S")
-_TYPE_FIRST = re.compile(r"^(?:[A-Za-z_][\w.<>,\[\]?*& ]*\s)[*&]?[A-Za-z_]\w*\([^)]*\)")
-_ROUTE = re.compile(r"^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+/|^/[\w{}:/-]+\s")
-_LEADING = re.compile(r"^[^\w`]*(?:`[\w.$:#<>]+\??!?\([^`]*\)?[^`]*`|\*\*`?[\w.$:#]+\([^*]*\)[^*]*\*\*)")
-_PLAIN = re.compile(
+_SPAN = pattern(r"``([^`].*?)``|`([^`]+)`")
+_RESULT = pattern(r"^[\w.$:#<>]+\??!?\s*\(.*\)\s*(?:->|→|=>|⇒|:|returns\b)\s*\S")
+_TYPED = pattern(r"^[\w.$:#<>]+\s*\([^)]*\w\??\s*:\s*\S")
+_TYPE_FIRST = pattern(r"^(?:[A-Za-z_][\w.<>,\[\]?*& ]*\s)[*&]?[A-Za-z_]\w*\([^)]*\)")
+_ROUTE = pattern(r"^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+/|^/[\w{}:/-]+\s")
+_LEADING = pattern(r"^[^\w`]*(?:`[\w.$:#<>]+\??!?\([^`]*\)?[^`]*`|\*\*`?[\w.$:#]+\([^*]*\)[^*]*\*\*)")
+_PLAIN = pattern(
     r"^(?:[-*+•]\s+|\d+[.)]\s+|[#>|\s]+)?[A-Za-z_][\w.$:#]*(?:<[^()]*>)?\([^()]*\)\s*(?:->|→|=>|:|returns\b)\s*\S"
 )
-_PLAIN_ROUTE = re.compile(r"^[^\w]*(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+`?/\S")
-_MEMBERS = re.compile(
+_PLAIN_ROUTE = pattern(r"^[^\w]*(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+`?/\S")
+_MEMBERS = pattern(
     r"\b(?:fields?|members?|variants?|columns?|attributes?|properties|one of|record|struct|enum|tuple|dataclass|interface|"
-    r"type alias|values?|carries|holds|consists of|union)\b",
-    re.I,
+    r"type alias|values?|carries|holds|consists of|union)\b"
 )
-_TYPE_WORD = re.compile(r"^(?:type|struct|enum|interface|class|record|union|trait|data|newtype|message|alias)\s+\w")
-_FIELD = re.compile(r"^[^\w`]*[`*]*[A-Za-z_][\w.\[\]?]*[`*]*\s*(?:\([^)]*\)|:|—|–|-|\|)\s*\S")
+_TYPE_WORD = pattern(r"^(?:type|struct|enum|interface|class|record|union|trait|data|newtype|message|alias)\s+\w")
+_MARKER = pattern(r"^[\s>]*(?:[-*+•]\s+|\d+[.)]\s+|#+\s+)?")
+_FIELD = pattern(r"^[^\w`]*[`*]*[A-Za-z_][\w.\[\]?]*[`*]*\s*(?:\([^)]*\)|:|—|–|-|\|)\s*\S")
 
 
 def spans(text: str) -> list[str]:
@@ -48,17 +47,18 @@ def shows_a_signature(text: str, leading: bool) -> bool:
 
 
 def _is_code_line(text: str) -> bool:
-    bare = re.sub(r"^[\s>]*(?:[-*+•]\s+|\d+[.)]\s+|#+\s+)?", "", text)
+    bare = _MARKER.sub("", text)
     return "(" in bare and is_declaration(bare)
 
 
 def shows_a_type(text: str) -> bool:
-    if re.match(r"^[\s>*+-]*" + _TYPE_WORD.pattern[1:], text) and is_declaration(text.lstrip(" >*+-")):
+    bare = _MARKER.sub("", text)
+    if _TYPE_WORD.match(bare) and is_declaration(bare):
         return True
     found = spans(text)
-    if any(_TYPE_WORD.match(span) and re.search(r"[={(:]", span) for span in found):
+    if any(_TYPE_WORD.match(span) and any(sign in span for sign in "={(:") for span in found):
         return True
-    return len(found) >= 2 and bool(_MEMBERS.search(text))
+    return len(found) >= 2 and bool(_MEMBERS.search(text.lower()))
 
 
 def shows_a_field(text: str) -> bool:

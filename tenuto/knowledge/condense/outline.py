@@ -11,48 +11,53 @@ Never judges: what a region is about is topics.py, what code declares is declara
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from typing import Literal, TypedDict
 
-from tenuto.knowledge.condense.headings import ITEM, find_headings, indent_of, key_of, label_of, unquoted
-from tenuto.knowledge.fences import CodeBlock, find_code
+from tenuto.knowledge.condense.headings import ITEM, find_headings, indent_of, is_counted, key_of, label_of, unquoted
+from tenuto.knowledge.condense.keywords import is_declaration
+from tenuto.knowledge.fences import find_code
+from tenuto.knowledge.patterns import pattern
 
-_SEPARATOR = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
-_RULE = re.compile(r"^\s{0,3}([-*_=])(?:\s*\1){2,}\s*$")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypedDict
 
-BlockKind = Literal["heading", "paragraph", "item", "header", "row", "code", "data"]
+    from tenuto.knowledge.fences import CodeBlock
+
+    BlockKind = Literal["heading", "paragraph", "item", "header", "row", "code", "data"]
+
+    class Region(TypedDict):
+        """What a heading or a label covers: its own `line`, then `start` up to `end`."""
+
+        title: str
+        line: int
+        start: int
+        end: int
+        parent: int  # the region around it, -1 at the top
+        label: bool
+
+    class Block(TypedDict):
+        """Lines `start` up to `end`; of code, `first` up to `last` without its delimiters."""
+
+        kind: BlockKind
+        start: int
+        end: int
+        first: int
+        last: int
+        language: str
+        region: int
+        parent: int  # the block it hangs on, -1 for none
+
+    class Document(TypedDict):
+        lines: list[str]
+        regions: list[Region]
+        blocks: list[Block]
+        owners: list[int]  # of each line, the innermost region
 
 
-class Region(TypedDict):
-    """What a heading or a label covers: its own `line`, then `start` up to `end`."""
-
-    title: str
-    line: int
-    start: int
-    end: int
-    parent: int  # the region around it, -1 at the top
-    label: bool
-
-
-class Block(TypedDict):
-    """Lines `start` up to `end`; of code, `first` up to `last` without its delimiters."""
-
-    kind: BlockKind
-    start: int
-    end: int
-    first: int
-    last: int
-    language: str
-    region: int
-    parent: int  # the block it hangs on, -1 for none
-
-
-class Document(TypedDict):
-    lines: list[str]
-    regions: list[Region]
-    blocks: list[Block]
-    owners: list[int]  # of each line, the innermost region
+_SEPARATOR = pattern(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_SIMPLE_RULE = pattern(r"^\s*=+(?:\s+=+)+\s*$|^\s*\+(?:[-=]+\+)+\s*$")
+_RULE = pattern(r"^\s{0,3}([-*_=])(?:\s*\1){2,}\s*$")
 
 
 def split_document(text: str) -> Document:
@@ -62,6 +67,7 @@ def split_document(text: str) -> Document:
         code = [{"start": 0, "end": len(lines), "first": 0, "last": len(lines), "language": "json"}]
     matter = _front_matter(lines)
     code = _with_indented(lines, [block for block in code if block["start"] >= matter])
+    code = _with_unmarked(lines, code)
     taken = {line for block in code for line in range(block["start"], block["end"])} | wrapping | set(range(matter))
     regions, owners = _section_regions(lines, taken)
     _add_labels(lines, taken, regions, owners)
@@ -101,6 +107,7 @@ def _with_indented(lines: list[str], code: list[CodeBlock]) -> list[CodeBlock]:
     fenced = {line for block in code for line in range(block["start"], block["end"])}
     found = list(code)
     listed, at = False, 0
+    marked = any(line.startswith(("# ", "## ", "== ")) for line in lines)
     while at < len(lines):
         line = lines[at]
         if at in fenced or not line.strip():
@@ -115,11 +122,35 @@ def _with_indented(lines: list[str], code: list[CodeBlock]) -> list[CodeBlock]:
             at = end
             continue
         elif ITEM.match(line):
-            listed = True
+            # In a text without marked headings, "3. Header" alone may be one, with code below it.
+            listed = marked or not is_counted(lines, at)
         elif indent_of(line) == 0:
             listed = False
         at += 1
     return sorted(found, key=lambda block: block["start"])
+
+
+def _with_unmarked(lines: list[str], code: list[CodeBlock]) -> list[CodeBlock]:
+    """Paragraphs that are code without any sign of it: from a declaration to where text goes on."""
+    marked = {line for block in code for line in range(block["start"], block["end"])}
+    found = list(code)
+    at = 0
+    while at < len(lines):
+        fresh = at not in marked and indent_of(lines[at]) < 4 and (at == 0 or not lines[at - 1].strip())
+        if not fresh or not is_declaration(lines[at]) or ITEM.match(lines[at]):
+            at += 1
+            continue
+        end = at + 1
+        while end < len(lines) and end not in marked and (lines[end].strip() or _is_code_below(lines, end)):
+            end += 1
+        found.append({"start": at, "end": end, "first": at, "last": end, "language": ""})
+        at = end
+    return sorted(found, key=lambda block: block["start"])
+
+
+def _is_code_below(lines: list[str], blank: int) -> bool:
+    below = lines[blank + 1] if blank + 1 < len(lines) else ""
+    return indent_of(below) >= 2 or below.strip()[:1] in {"}", ")"}
 
 
 def _section_regions(lines: list[str], taken: set[int]) -> tuple[list[Region], list[int]]:
@@ -233,6 +264,8 @@ def _add_blocks(document: Document, taken: set[int], code: list[CodeBlock], data
             end = at + 1
         elif _is_table_at(lines, at, taken):
             end = _add_table(document, at, taken)
+        elif _SIMPLE_RULE.match(lines[at]):
+            end = _add_ruled_table(document, at)
         else:
             end = _text_end(lines, at, taken, headings, labels)
             _add(document, "item" if ITEM.match(unquoted(lines[at])) else "paragraph", at, end)
@@ -275,6 +308,22 @@ def _add_table(document: Document, at: int, taken: set[int]) -> int:
     while end < len(lines) and end not in taken and "|" in lines[end] and lines[end].strip():
         _add(document, "row", end, end + 1, header)
         end += 1
+    return end
+
+
+def _add_ruled_table(document: Document, at: int) -> int:
+    """reStructuredText: rules above and below the header, a line or more per row, a rule at the end."""
+    lines = document["lines"]
+    end = next((line for line in range(at, len(lines)) if not lines[line].strip()), len(lines))
+    rules = [line for line in range(at, end) if _SIMPLE_RULE.match(lines[line])]
+    if len(rules) < 2:
+        return at + 1
+    start = rules[1] + 1 if len(rules) > 2 else at + 1
+    _add(document, "header", at, start)
+    header = len(document["blocks"]) - 1
+    for line in range(start, end):
+        if line not in rules:
+            _add(document, "row", line, line + 1, header)
     return end
 
 

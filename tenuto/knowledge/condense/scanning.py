@@ -10,31 +10,30 @@ indentation decides, and no scan ever runs past the end it was given.
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
-
 from tenuto.knowledge.condense.headings import indent_of
+from tenuto.knowledge.patterns import pattern
 
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\\s<>,]){0,60}\'|`(?:\\.|[^`\\])*`')
-_COMMENT = re.compile(r"(?:^|\s)//.*$|\s#(?![\[!]).*$|\s--\s.*$|/\*.*?\*/")
+_STRING = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\\s<>,]){0,60}\'|`(?:\\.|[^`\\])*`')
+_COMMENT = pattern(r"(?:^|\s)//.*$|\s#(?![\[!]).*$|\s--\s.*$|/\*.*?\*/")
 # A line that goes on with the head of a declaration above it.
-_GOES_ON = re.compile(
+_GOES_ON = pattern(
     r"^(?:->|=>|:(?!:)|\||&|,|\)|where\b|throws\b|returns\b|extends\b|implements\b|with\b|requires\b|noexcept\b|const\b|"
     r"override\b|RETURNS\b|LANGUAGE\b|constraint\b)"
 )
 # What a line ends with when its declaration is not complete yet.
-_UNFINISHED = re.compile(r"(?:,|\||&|\\|->|\+|\b(?:where|extends|implements|throws|with))$")
+_UNFINISHED = pattern(r"(?:,|\||&|\\|->|\+|\b(?:where|extends|implements|throws|with))$")
 _LONGEST_HEAD = 60
-_END_WORD = re.compile(r"^(?:end\b|End\b|END\b|done\b|fi\b|esac\b|\}|\)|\]).{0,20}$")
+_END_WORD = pattern(r"^(?:end\b|End\b|END\b|done\b|fi\b|esac\b|\}|\)|\]).{0,20}$")
 
 
-class Head(NamedTuple):
+class Head:
     """Lines `at` up to `end`. `brace` is where the body's brace opens: line and column, or None."""
 
-    at: int
-    end: int
-    brace: tuple[int, int] | None
-    closed: bool  # ended by a semicolon: there is no body
+    def __init__(self, at: int, end: int, brace: tuple[int, int] | None, closed: bool) -> None:
+        self.at = at
+        self.end = end
+        self.brace = brace
+        self.closed = closed  # ended by a semicolon: there is no body
 
 
 def bare(line: str) -> str:
@@ -84,12 +83,12 @@ def _is_type_brace(text: str, column: int) -> bool:
 
 def body_end(code: list[str], head: Head, stop: int) -> int:
     if head.brace:
-        end = _matching(code, head.brace, stop)
+        end = matching_brace(code, head.brace, stop)
         return end if end else _indented_end(code, head, stop)
     return head.end if head.closed else _indented_end(code, head, stop)
 
 
-def _matching(code: list[str], brace: tuple[int, int], stop: int) -> int:
+def matching_brace(code: list[str], brace: tuple[int, int], stop: int) -> int:
     """One past the line where a brace closes; 0 if it never does."""
     depth = 0
     for line in range(brace[0], stop):

@@ -12,7 +12,7 @@ Never looks at the text under a heading.
 
 from __future__ import annotations
 
-import re
+from tenuto.knowledge.patterns import pattern
 
 # What is asked for, and three that are asked for by nobody: background (why and how it came about), discarded
 # (what is not, or no longer, so) and examples (how it might be used). They make a section less believable.
@@ -30,7 +30,7 @@ TOPICS: dict[str, str] = {
         file organisation; directory structure; directory layout; directories; folder structure; folder layout; folders;
         project structure; project layout; code layout; code organization; code organisation; module layout;
         module structure; package layout; package structure; repository layout; repo layout; repository structure;
-        source layout; source tree; files to create; files to modify; files to change; files to touch; files to edit;
+        source layout; source tree; source file(s); files to create; files to modify; files to change; files to touch; files to edit;
         files to add; files to update; files to delete; files to create modify; files to create or modify; files to be;
         files affected; affected files; files modified; files created; files changed; file(s) touched; new file(s);
         modified file(s); changed file(s); created file(s); impacted files; target files; touched files; file summary;
@@ -91,7 +91,8 @@ TOPICS: dict[str, str] = {
         case(s) to handle; scenario(s) to handle; must handle; handling of; quirk(s); oddities; surprise(s); landmine(s);
         sharp edge(s); abnormal case(s); abnormal condition(s); fault(s); fault handling; faults and recovery; cases;
         retry; retries; timeout(s); robustness; resilience; raises; throws; refusal(s); rejection(s); warnings;
-        boundaries; unexpected input(s); hazards""",
+        boundaries; unexpected input(s); hazards; situations; cope with; has to cope with; things to remember;
+        do not forget; watch for; what happens if; error policy; failure policy; guards""",
     "behaviors": """
         behavior(s); expected behavior(s); expected result(s); expected outcome(s); expected output(s); expectation(s);
         acceptance criteria; acceptance criterion; acceptance test(s); acceptance; success criteria; definition of done;
@@ -132,13 +133,14 @@ TOPICS: dict[str, str] = {
         revision history; timeline; milestone(s); schedule; estimate(s); effort; rollout; roll out; rollout plan;
         release plan; deployment; monitoring; observability; metrics; dashboards; team; people; stakeholder(s);
         appendix; acknowledgements; meeting note(s); status; table of contents; contents; related work; prior art;
-        future work; later; next; open question(s); question(s); current state; current situation; why; why now; why this; why not; discussion; notes from; risk(s);
+        future work; later; next; open question(s); open point(s); question(s); current state; current situation; situation; why; why now; why this; why not; discussion; notes from; risk(s);
         research; analysis; cost(s); benchmark(s); performance; success metrics; impact; story; faq; how we got here;
         implementation notes; implementation sketch; implementation details; implementation order; task ordering;
         parallelization; implementation steps; steps; migration plan; migration; operations notes; walkthrough""",
     "discarded": """
         alternative(s); alternatives considered; considered alternatives; rejected alternative(s); other options;
-        options considered; rejected option(s); rejected approach(es); rejected; existing code; current implementation;
+        options considered; rejected option(s); rejected approach(es); rejected; existing code; existing system; existing architecture;
+        current architecture; current design; current system; current implementation; as is; today; status quo;
         current code; legacy; legacy code; before; old code; old api; what we tried; what we rejected;
         what we did not choose; not chosen; discarded""",
     "examples": """
@@ -146,20 +148,28 @@ TOPICS: dict[str, str] = {
         example usage; worked example(s); illustration(s); how to use""",
 }
 
-_MARKUP = re.compile(r"<[^>]*>|\{#[^}]*\}|\]\([^)]*\)|[`*_~#\[\]]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_WORD = re.compile(r"[a-z0-9]+")
-_NUMBER = re.compile(r"\d+|[ivx]+|[a-d]|s")
+# The topics nobody asks for.
+ASIDE = frozenset({"background", "discarded", "examples"})
+
+_MARKUP = pattern(r"<[^>]*>|\{#[^}]*\}|\]\([^)]*\)|[`*_~#\[\]]+")
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = pattern(r"[a-z0-9]+")
+_NUMBER = pattern(r"\d+|[ivx]+|[a-d]|s")
 _STOP = {"the", "a", "an", "of", "our", "and", "or", "for", "to", "its", "all", "new", "key", "main", "exact", "full"}
 
 
 def _phrases() -> dict[tuple[str, ...], set[str]]:
     table: dict[tuple[str, ...], set[str]] = {}
     for topic, text in TOPICS.items():
-        for phrase in " ".join(text.split()).split("; "):
-            for ending in ("", "es" if "(es)" in phrase else "s"):
-                plain = re.sub(r"\(e?s\)", ending, phrase)
-                table.setdefault(tuple(plain.split()), set()).add(topic)
+        for phrase in text.split(";"):
+            words = phrase.split()
+            if not words:
+                continue
+            for number in ("", "s"):
+                told = tuple(word.replace("(s)", number).replace("(es)", "es" if number else "") for word in words)
+                table.setdefault(told, set()).add(topic)
+                if "(" not in phrase:
+                    break
     return table
 
 
@@ -186,7 +196,7 @@ def topics_of(title: str) -> frozenset[str]:
     while at < len(words):
         for size in range(min(_LONGEST, len(words) - at), 0, -1):
             topics = _PHRASES.get(tuple(words[at : at + size]))
-            if topics and (size > 1 or _counts_alone(words[at], telling)):
+            if topics and (size > 1 or _counts_alone(words[at], telling, topics <= ASIDE)):
                 found |= topics
                 at += size
                 break
@@ -195,7 +205,9 @@ def topics_of(title: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _counts_alone(word: str, telling: list[str]) -> bool:
+def _counts_alone(word: str, telling: list[str], aside: bool) -> bool:
     if word not in telling:
         return len(telling) == 0
+    if aside and telling[0] == word:
+        return True
     return len(telling) <= 2 or (len(telling) <= 4 and telling[-1] == word)
