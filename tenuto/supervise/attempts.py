@@ -26,7 +26,7 @@ import sys
 
 from tenuto.core.times import iso
 from tenuto.encoding import dumps
-from tenuto.errors import BadInput, Refused
+from tenuto.errors import BadInput, Damaged, Refused
 from tenuto.supervise import identity, orphans, processes, records
 
 TYPE_CHECKING = False
@@ -220,12 +220,15 @@ def sweep(root: str) -> Sweep:
     for the slot's last holder, so the cap holds even where nobody calls this.
     """
     claims: dict[str, Claim] = {}
+    report: Sweep = {"ended": {}, "unproven": []}
     for name in sorted(os.listdir(root)) if os.path.isdir(root) else ():
         directory = os.path.join(os.path.abspath(root), name)
-        claim: Claim | None = records.read(os.path.join(directory, "claim"))
-        if claim is not None and _needs_sweeping(directory, claim):
-            claims[directory] = claim
-    report: Sweep = {"ended": {}, "unproven": []}
+        try:
+            claim: Claim | None = records.read(os.path.join(directory, "claim"))
+            if claim is not None and _needs_sweeping(directory, claim):
+                claims[directory] = claim
+        except Damaged:  # `inspect` names it; the others are swept all the same
+            report["unproven"].append(directory)
     for directory, answer in zip(claims, orphans.end(list(claims.values())), strict=True):
         ended = processes.name_all(answer.processes.values())
         if ended:
@@ -244,7 +247,8 @@ def _needs_sweeping(directory: str, claim: Claim) -> bool:
     if _lives(directory, claim):
         return False
     result: Result | None = records.read(os.path.join(directory, "result.json"))
-    return result is None or bool(result["survivors"])
+    # A finished one may have died between its result and the removal of its cgroup.
+    return result is None or bool(result["survivors"]) or os.path.isdir(claim["cgroup"] or "")
 
 
 def enclosing_attempt() -> str | None:

@@ -49,8 +49,12 @@ class Yard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Whatever a failed test left behind must not outlive it."""
-        for process in () if self.shared else self.alive():
-            processes.send(process, 9)
+        if not self.shared:
+            for process in processes.table().values():
+                if self._is_ours(process):
+                    processes.send(process, 9)
+            self.await_supervisors()
+            attempts.sweep(self.root)
         os.close(self._ear)
         os.close(self._gate)
         attempts.collect_ended()
@@ -167,11 +171,19 @@ class Yard:
 
     def alive(self) -> list[Process]:
         """Every process that carries one of this yard's marks, wherever it has gone."""
-        found = []
-        for process in processes.table().values():
-            if not process.dead and (processes.mark_of(process.pid) or "").startswith(self.prefix):
-                found.append(process)
-        return found
+        return [process for process in processes.table().values() if self._is_marked(process)]
+
+    def _is_marked(self, process: Process) -> bool:
+        return not process.dead and (processes.mark_of(process.pid) or "").startswith(self.prefix)
+
+    def _is_ours(self, process: Process) -> bool:
+        """Marked, or started with a path of this yard: supervisors, and rogues that threw their mark away."""
+        try:
+            with open(f"/proc/{process.pid}/cmdline", "rb") as file:
+                named = os.path.dirname(self.root).encode() + b"/" in file.read()
+        except OSError:
+            named = False
+        return self._is_marked(process) or (named and process.pid != os.getpid())
 
 
 def lives(process: Process) -> bool:

@@ -50,7 +50,7 @@ def test_what_an_agent_did_is_on_record_when_its_supervisor_dies(yard: Yard, cgr
 
 def test_a_cancel_never_loses_an_attempt(yard: Yard) -> None:
     """SIGTERM may come at any line: before the claim nothing was started, after it there is a result."""
-    seen = cancel_before_lines(yard, range(1, 500, 23), cgroup=True)
+    seen = cancel_before_lines(yard, range(1, 500, 37), cgroup=True)
     assert seen["finished"] > seen["launching"] > 0
 
 
@@ -75,6 +75,20 @@ def test_an_agent_dies_with_its_supervisor_and_the_rest_is_swept(yard: Yard) -> 
     assert [gone["pid"] for gone in report["ended"][directory]] == [daemon.pid]
     assert attempts.inspect(directory)["swept"]
     assert attempts.sweep(yard.root) == {"ended": {}, "unproven": []}
+
+
+def test_a_damaged_claim_does_not_keep_the_others_from_being_swept(yard: Yard) -> None:
+    """It is reported as unproven; what it stands for cannot be known."""
+    directory = yard.launch_rogue("b", "daemonise_and_linger")
+    (_, daemon), _ = yard.hear(), yard.hear()
+    kill_supervisor(directory)
+    damaged = Path(yard.directory("a"))
+    damaged.mkdir()
+    (damaged / "claim").write_text("{")
+    report = attempts.sweep(yard.root)
+    assert report["unproven"] == [str(damaged)]
+    assert list(report["ended"]) == [directory]
+    assert not lives(daemon)
 
 
 def test_a_killed_supervisors_slot_waits_for_its_tree(yard: Yard) -> None:
