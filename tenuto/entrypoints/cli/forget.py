@@ -9,7 +9,7 @@ import click
 
 from tenuto.entrypoints.cli.frame import Answer, Command
 from tenuto.entrypoints.cli.runs import open_existing
-from tenuto.entrypoints.cli.terminal import say
+from tenuto.entrypoints.cli.terminal import counted, say
 from tenuto.errors import BadInput
 
 
@@ -65,4 +65,4 @@ def _told(done: dict[str, Any]) -> str:
     counts = [
         (len(found) if isinstance(found, list) else found, what) for what, found in done.items() if what != "runs"
     ]
-    return ", ".join(f"{count} {what}" for count, what in counts if count) or "left-over bytes"
+    return ", ".join(counted(count, what.removesuffix("s")) for count, what in counts if count) or "left-over bytes"

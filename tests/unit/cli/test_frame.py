@@ -98,7 +98,7 @@ def test_every_command_of_the_table_is_there_and_says_what_it_does() -> None:
     for name, (_, line) in COMMANDS.items():
         command = program.get_command(None, name)  # type: ignore[arg-type]
         assert command is not None and command.name == name
-        assert command.help and line.endswith("."), name
+        assert command.help and line.endswith((".", "?")), name
 
 
 def test_help_and_version_need_no_repository(say: Say, repository: Path) -> None:

@@ -1,0 +1,128 @@
+"""`tenuto` as a process: what a shell, a terminal and a pipe see of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+Program = Callable[..., subprocess.CompletedProcess[str]]
+TENUTO = [sys.executable, "-m", "tenuto"]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Runs `tenuto` in a repository that has one run."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def run(*words: str, **how: object) -> subprocess.CompletedProcess[str]:
+        settings: dict[str, object] = {
+            "stdin": subprocess.DEVNULL,
+            "capture_output": True,
+            "text": True,
+        }
+        return subprocess.run([*TENUTO, *words], check=False, **settings | how)  # type: ignore[call-overload, no-any-return]
+
+    assert run("context", "INIT task: Dark mode").returncode == 0
+    return run
+
+
+def test_data_and_talk_take_different_ways(program: Program) -> None:
+    listed = program("list", "--json")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert json.loads(listed.stdout)["data"]["runs"][0]["id"] == "dark-mode"
+    missing = program("status", "light-mode")
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert missing.stderr == "not found [no-such-run]: there is no run 'light-mode'\n  try: tenuto list\n"
+    assert program("--nonsense").returncode == 2
+
+
+def test_a_hot_command_never_loads_click(program: Program) -> None:
+    """A command that runs inside an agent's session starts before anything heavy is imported."""
+    watched = [sys.executable, "-X", "importtime", "-m", "tenuto"]
+    hot = subprocess.run([*watched, "context", "LIST"], capture_output=True, text=True, check=True)
+    cold = subprocess.run([*watched, "list"], capture_output=True, text=True, check=True)
+    assert "dark-mode" in hot.stdout
+    for module in ("click", "rich", "json", "argparse", "subprocess"):
+        assert f" {module}\n" not in hot.stderr, module
+    assert " click\n" in cold.stderr
+    assert " rich\n" not in cold.stderr, "not even a cold command draws where there is no terminal"
+
+
+def test_a_process_that_ends_leaves_the_log_to_whoever_holds_the_lock(program: Program) -> None:
+    """Closing the last connection would checkpoint outside the lock."""
+    log = Path(".git/tenuto/journal.db-wal")
+    before = log.stat().st_size
+    assert before > 0
+    for words in (["list"], ["status"], ["verify"], ["context", "LIST"]):
+        assert program(*words).returncode == 0
+        assert log.stat().st_size == before, words
+
+
+def test_a_full_disk_under_standard_output_is_not_success(program: Program) -> None:
+    with open("/dev/full", "w") as full:
+        done = program("list", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert "no space left" in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_hears_no_complaint(program: Program) -> None:
+    """`tenuto show | head -1`, when head is gone before the first line."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = program("show", capture_output=False, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
+def test_at_a_terminal_a_secret_is_asked_for_unseen_and_can_be_interrupted(program: Program) -> None:
+    """Ctrl-C ends with 130 and one line; what is typed is not echoed."""
+    for typed, status in ((b"Dark mode\n", 0), (b"\x03", 130)):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(sys.executable, [*TENUTO, "forget"])
+        shown = b""
+        while b"(not shown): " not in shown:
+            shown += os.read(terminal, 1024)
+        os.write(terminal, typed)
+        try:
+            while chunk := os.read(terminal, 1024):
+                shown += chunk
+        except OSError:
+            pass
+        os.close(terminal)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status, shown
+        assert b"Traceback" not in shown
+        assert b"Dark mode\r\n" not in shown
+    assert b"interrupted" in shown
+
+
+def test_an_unexpected_error_is_one_line_with_a_hint(program: Program) -> None:
+    Path(".git/tenuto/shelf").rename("elsewhere")
+    Path(".git/tenuto/journal.db-wal").unlink()
+    Path(".git/tenuto/journal.db").write_bytes(b"gone" * 2000)
+    done = program("list")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "  try: " in done.stderr
+
+
+@pytest.mark.needs("git")
+def test_the_demo_keeps_its_promises() -> None:
+    """`make demo` fails where one of them does not hold; here it must not."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tenuto.testing.demo"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no update was lost" in done.stdout
+    assert all(len(line) <= 110 for line in done.stdout.splitlines())
