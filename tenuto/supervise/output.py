@@ -40,16 +40,19 @@ class Output:
             self._given_back = end
         except OSError:
             # Writers append, so they go on at the new end; the bytes cut off are counted as well as can be.
-            os.ftruncate(self._descriptor, self._head)
-            self._lost += size - self._head
+            try:
+                os.ftruncate(self._descriptor, self._head)
+                self._lost += size - self._head
+            except OSError:
+                pass  # a file that cannot be bounded is no reason to lose the attempt
 
     def finish(self) -> Stream:
         """Bring the file into its final form, durably. Nothing of the tree writes any more."""
         size = os.fstat(self._descriptor).st_size
         total = size + self._lost
-        kept = min(total, self._cap)
+        kept = size
         if total > self._cap or not self._in_place():
-            self._compose(size, total)
+            kept = self._compose(size, total)
         os.fsync(self._descriptor)
         os.close(self._descriptor)
         return {"bytes": total, "kept": kept, "truncated": total > self._cap}
@@ -61,19 +64,20 @@ class Output:
         except OSError:
             return False
 
-    def _compose(self, size: int, total: int) -> None:
+    def _compose(self, size: int, total: int) -> int:
+        """Write the file anew under its name; the number of the agent's own bytes in it."""
+        head, tail = size, 0
+        if total > self._cap:
+            head, tail = min(self._head, size), min(self._tail, max(0, size - self._head))
         temporary = f"{self.path}.{os.urandom(6).hex()}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o600)
         try:
+            self._copy(descriptor, 0, head)
             if total > self._cap:
-                head, tail = min(self._head, size), min(self._tail, max(0, size - self._head))
-                self._copy(descriptor, 0, head)
                 left_out = total - head - tail
                 write_all(descriptor, f"\n[tenuto: {left_out} of {total} bytes left out here]\n".encode())
                 self._copy(descriptor, size - tail, tail)
-            else:
-                self._copy(descriptor, 0, size)
             os.rename(temporary, self.path)
         except BaseException:
             os.close(descriptor)
@@ -81,6 +85,7 @@ class Output:
             raise
         os.close(self._descriptor)
         self._descriptor = descriptor
+        return head + tail
 
     def _copy(self, to: int, offset: int, length: int) -> None:
         while length > 0:

@@ -45,7 +45,9 @@ def main(directory: str) -> int:
     environment = _read_environment()
     spec: StoredSpec | None = records.read(os.path.join(directory, "spec.json"))
     if environment is None or spec is None or sorted(environment) != spec["env"]:
-        return 1  # the launcher died half-way: nothing is claimed, nothing will be started
+        # The launcher died half-way: nothing is claimed, nothing will be started.
+        os.write(2, b"not claimed: the environment handed over is not the one in spec.json\n")
+        return 1
     wakeups = Wakeups()
     contained = kernel.become_subreaper()
     claim: Claim = {

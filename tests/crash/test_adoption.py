@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tenuto.errors import Damaged
-from tenuto.supervise import attempts, identity, records, watching
+from tenuto.supervise import attempts, identity, processes, records, watching
 from tenuto.testing import rogues
 from tenuto.testing.yard import Yard, lives, python
 
@@ -197,3 +198,16 @@ def test_a_damaged_record_is_named_and_never_guessed_at(yard: Yard, name: str, t
     with pytest.raises(Damaged, match=name) as caught:
         attempts.inspect(directory)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("handed", [b"", b'{"TOKEN": "a', b'{"OTHER": ""}'], ids=["nothing", "half", "another"])
+def test_a_launcher_that_dies_while_it_hands_over_the_environment_starts_nothing(yard: Yard, handed: bytes) -> None:
+    """An agent gets the whole of its environment or does not run: the attempt stays unclaimed, and says why."""
+    directory = yard.directory("a")
+    attempts.prepare(directory, yard.spec("a", rogues.command("obey", yard.fifo), env={"TOKEN": "abc"}))
+    supervisor = [sys.executable, "-I", "-S", processes.SUPERVISOR, directory]
+    done = subprocess.run(supervisor, input=handed, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"not claimed" in done.stderr
+    assert attempts.inspect(directory)["state"] == "launching"
+    assert attempts.void(directory)

@@ -13,7 +13,7 @@ def test_sixteen_orchestrators_and_random_kills_never_exceed_the_cap(tmp_path: P
     """Each agent and its daemon hold one of four seats while they live; none ever finds all four taken.
     Supervisors and orchestrators are killed as they come. At the end nothing is alive and no slot is lost."""
     with Yard(str(tmp_path), cap=4) as yard:
-        seen = kill_while_full(yard, launchers=16, each=5, seed=5)
+        seen = kill_while_full(yard, launchers=16, each=4, seed=5)
         assert {"finished", "lost"} <= set(seen) <= {"finished", "lost", "launching"}
         for number in range(4):
             assert yard.result(yard.launch_rogue(f"after-{number}", "obey"))["exit_code"] == 0

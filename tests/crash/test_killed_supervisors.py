@@ -31,9 +31,9 @@ def kill_supervisor(directory: str) -> None:
 @pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "walk"])
 def test_a_supervisor_may_die_before_any_of_its_lines(yard: Yard, cgroup: bool) -> None:
     """An attempt is finished and ran once, or is lost and ran at most once, or was never claimed and
-    never ran; an agent never starts while anything of the one before it lives. Every eleventh line here,
+    never ran; an agent never starts while anything of the one before it lives. Every thirteenth line here,
     every line in `make prove`."""
-    seen = die_before_lines(yard, range(1, 1000, 11), cgroup)
+    seen = die_before_lines(yard, range(1, 1000, 13), cgroup)
     assert set(seen) == {"launching", "lost", "finished"}
     assert yard.result(yard.launch_rogue("last", "obey"))["exit_code"] == 0
     attempts.sweep(yard.root)
