@@ -77,11 +77,20 @@ class SqliteJournal:
             if self._lock_fd < 0:
                 os.makedirs(self.directory, exist_ok=True)
                 self._lock_fd = os.open(self.directory + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            self._stand_in_line()
         except BaseException:
             self._mutex.release()
             raise
         self._writing = True
+
+    def _stand_in_line(self) -> None:
+        """Who waits holds the queue: a process that just wrote cannot overtake it, however fast it comes again."""
+        queue = os.open(self.directory + "/queue", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(queue, fcntl.LOCK_EX)
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        finally:
+            os.close(queue)
 
     def unlock(self) -> None:
         self._writing = False
@@ -312,7 +321,7 @@ class SqliteTransaction(SqliteReader):
                 raise Conflict(
                     "duplicate-key", f"run {run} has an event with key {event.get('key')!r} already"
                 ) from None
-        if tail >= kept:
+        if tail * 2 >= kept:
             text = dumps(state)
             self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, seq, FOLD_VERSION, text))
             tail, kept = 0, len(text)
