@@ -100,7 +100,7 @@ def _host(name: str, payload: Json) -> str:
         return "copilot"
     if "timestamp" in payload:  # only these two tell the time
         return "gemini" if "transcript_path" in payload and name.startswith("Session") else "copilot"
-    return "codex" if "turn_id" in payload or "/.codex/" in str(payload.get("transcript_path")) else "claude"
+    return "codex" if "/rollout-" in str(payload.get("transcript_path")) else "claude"
 
 
 def _hear_tool(heard: Heard, tool: str, given: Json) -> None:

@@ -47,7 +47,6 @@ WORK = {
     "test": "Write and run the tests",
     "commit": "Commit the feature",
 }
-REMOVED = {"$removed": True}  # a key that we keep for others, and that they took away
 
 _PHASE_SHOWN = {"running": "in_progress", "completed": "completed", "skipped": "skipped"}
 _TASK_SHOWN = {"running": "in_progress", "completed": "completed"}
@@ -112,6 +111,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
 
 
 def document(run: Run) -> Json:
+    """All of it. Keys that are not ours stand in `extra` as [value], by section; [] is one that was taken away."""
     place, extra = run["dialects"][name], run["extra"].get(name, {})
     shown: Json = {
         "currentFeature": _feature(run, place),
@@ -121,10 +121,10 @@ def document(run: Run) -> Json:
         "discoveryAnswers": {**dict.fromkeys(ANSWERS, ""), **_present(run["answers"])},
     }
     for key, value in extra.items():
-        if isinstance(value, dict) and isinstance(shown.get(key), dict):
-            shown[key].update((k, v) for k, v in value.items() if v != REMOVED and k not in shown[key])
-        elif key not in shown and value != REMOVED:
-            shown[key] = value
+        if isinstance(value, dict):
+            shown[key].update((k, v[0]) for k, v in value.items() if v and k not in shown[key])
+        elif value and key not in shown:
+            shown[key] = value[0]
     return shown
 
 

@@ -148,10 +148,10 @@ def _unknown(state: Json) -> Json:
         "phases": PHASES, "resumeContext": CONTEXT,
     }  # fmt: skip
     known = (*sections, "tasks", "discoveryAnswers")
-    extra = {key: value for key, value in state.items() if key not in known}
+    extra: Json = {key: [value] for key, value in state.items() if key not in known}
     for section, fields in sections.items():
         told = state.get(section)
-        inside = {key: value for key, value in told.items() if key not in fields} if isinstance(told, dict) else {}
+        inside = {key: [value] for key, value in told.items() if key not in fields} if isinstance(told, dict) else {}
         if inside:
             extra[section] = inside
     return extra

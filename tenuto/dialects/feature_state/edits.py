@@ -8,7 +8,7 @@ A file that has lost its structure is corrupted: it is named and left alone.
 
 from __future__ import annotations
 
-from tenuto.dialects.feature_state import ANSWERS, CONTEXT, FILE, OUTPUTS, PHASES, REMOVED, name
+from tenuto.dialects.feature_state import ANSWERS, CONTEXT, FILE, OUTPUTS, PHASES, name
 from tenuto.encoding import loads_strict
 from tenuto.errors import Refused
 
@@ -151,7 +151,7 @@ def _context(old: Json, new: Json) -> list[Any]:
 
 
 def _unknown(old: Json, new: Json) -> Json:
-    """Keys that are not ours: new and changed ones as they are, those taken away as removed."""
+    """Keys that are not ours: new and changed ones as [value], those taken away as []."""
     extra: Json = _differing(old, new, _SECTIONS)
     for section, known in _KNOWN.items():
         theirs: Any = new.get(section, old[section])
@@ -162,5 +162,5 @@ def _unknown(old: Json, new: Json) -> Json:
 
 
 def _differing(old: Json, new: Json, known: tuple[str, ...]) -> Json:
-    found = {key: value for key, value in new.items() if key not in known and old.get(key) != value}
-    return found | {key: REMOVED for key in old if key not in known and key not in new}
+    found: Json = {k: [v] for k, v in new.items() if k not in known and (k not in old or old[k] != v)}
+    return found | {k: [] for k in old if k not in known and k not in new}

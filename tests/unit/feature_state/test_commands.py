@@ -1,0 +1,140 @@
+"""`tenuto feature`: a feature from its start to its commit, by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenuto.encoding import loads
+from tenuto.entrypoints.launch import answer
+
+Tell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tell:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = answer(["feature", *words])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def state() -> Any:
+    return json.loads(Path(".feature-state.json").read_text())
+
+
+def test_a_feature_from_start_to_commit(tell: Tell) -> None:
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "before"]):
+        subprocess.run(["git", *words], check=True)
+    assert tell("start", "OAuth login", "Let people in")[0] == 0
+    for key in ("problem", "users", "outcome", "constraints", "successCriteria"):
+        assert tell("answer", key, "because", "of", key)[0] == 0
+    assert state()["phases"]["discovery"] == "completed"
+    assert tell("done", "spec")[0] == 0
+    assert tell("done", "plan")[0] == 0
+    assert tell("task", "add", "Provider", "Tokens")[0] == 0
+    status, _, said = tell("done", "implementation")
+    assert (status, "not approved" in said) == (4, True)
+    assert tell("answer", "approval", "--approve")[0] == 0
+    assert tell("task", "1", "completed", "--next", "2", "--file", "src/a.py")[0] == 0
+    assert [task["status"] for task in state()["tasks"]] == ["completed", "in_progress"]
+    assert tell("task", "2", "completed")[0] == 0
+    assert tell("done", "implementation")[0] == 0
+    assert tell("skip", "test")[0] == 0
+    Path("a.txt").write_text("x")
+    subprocess.run(["git", "add", "a.txt"], check=True)
+    status, out, _ = tell("commit", "-m", "Sign in with a provider", "--json")
+    assert status == 0
+    assert loads(out)["data"]["status"] == "completed"
+    head = subprocess.run(["git", "log", "-1", "--format=%s"], check=True, capture_output=True, text=True).stdout
+    assert head == "Sign in with a provider\n"
+    assert state()["phases"]["commit"] == "completed"
+    assert tell("task", "1", "completed")[0] == 4
+    assert tell("start", "Next one")[0] == 0
+    assert state()["currentFeature"]["name"] == "next-one"
+
+
+def test_nothing_is_committed_before_the_approval(tell: Tell) -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    tell("start", "OAuth login")
+    Path("a.txt").write_text("x")
+    subprocess.run(["git", "add", "a.txt"], check=True)
+    status, _, said = tell("commit", "-m", "too early")
+    assert (status, "not approved" in said) == (4, True)
+    assert subprocess.run(["git", "rev-parse", "-q", "--verify", "HEAD"], check=False, capture_output=True).returncode
+
+
+def test_a_revision_takes_the_plan_up_again(tell: Tell) -> None:
+    tell("start", "OAuth login", "--skip", "discovery")
+    tell("done", "spec")
+    tell("done", "plan")
+    assert tell("answer", "approval", "--revise", "more detail")[0] == 0
+    assert state()["currentFeature"]["phase"] == "plan"
+    tell("done", "plan")
+    assert state()["phases"]["approval"] == "in_progress"
+    tell("answer", "approval", "--approve")
+    assert state()["currentFeature"]["phase"] == "implementation"
+
+
+@pytest.mark.parametrize("agent", ["CLAUDECODE", "TENUTO_ATTEMPT", "GEMINI_CLI"])
+def test_an_agent_does_not_approve(tell: Tell, monkeypatch: pytest.MonkeyPatch, agent: str) -> None:
+    tell("start", "OAuth login", "--skip", "discovery")
+    tell("done", "spec")
+    tell("done", "plan")
+    monkeypatch.setenv(agent, "1")
+    status, _, said = tell("answer", "approval", "--approve")
+    assert (status, "person" in said) == (4, True)
+    assert state()["phases"]["approval"] == "in_progress"
+
+
+def test_one_feature_at_a_time(tell: Tell) -> None:
+    tell("start", "One")
+    status, _, said = tell("start", "Two")
+    assert (status, "feature-active" in said) == (4, True)
+    assert tell("cancel", "not needed")[0] == 0
+    assert state()["currentFeature"]["pauseReason"] == "user_request"
+    assert tell("start", "Two")[0] == 0
+
+
+def test_the_same_name_again_is_another_run(tell: Tell) -> None:
+    tell("start", "One")
+    tell("cancel")
+    status, out, _ = tell("start", "One", "--json")
+    assert status == 0
+    assert loads(out)["data"]["run"] == "one-2"
+    assert state()["currentFeature"]["name"] == "one"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ((), 2), (("dance",), 2), (("start",), 2), (("status",), 3), (("resume",), 3), (("task", "1", "completed"), 3),
+        (("start", "x", "--skip", "plan"), 2), (("start", "x", "--gate", "maybe"), 2), (("start", "--wrong"), 2), (("--help",), 0),
+    ],
+)  # fmt: skip
+def test_wrong_words_get_an_answer(tell: Tell, words: tuple[str, ...], status: int) -> None:
+    got, out, err = tell(*words)
+    assert got == status
+    assert out if status == 0 else err
+    assert not Path(".feature-state.json").exists()
+
+
+def test_a_payload_on_standard_input(tell: Tell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tell("start", "One")
+    tell("task", "add", "a")
+    (tmp_path / "payload").write_text(
+        '{"type": "task_update", "taskId": 1, "newStatus": "completed", "timestamp": "T1"}'
+    )
+    with (tmp_path / "payload").open() as payload:
+        monkeypatch.setattr("sys.stdin", payload)
+        assert tell("task", "-")[0] == 0
+    assert state()["tasks"][0]["status"] == "completed"

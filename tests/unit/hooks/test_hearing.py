@@ -1,0 +1,103 @@
+"""Four programs, one record: every captured payload is heard for what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenuto.hosts.hearing import EVENTS, hear
+
+PAYLOADS = Path(__file__).resolve().parents[2] / "data" / "payloads"
+NAMES = sorted(path.relative_to(PAYLOADS).as_posix().removesuffix(".json") for path in PAYLOADS.rglob("*.json"))
+
+HOSTS = {"claude-2.1.197": "claude", "claude-2.1.325": "claude", "codex-0.166.0": "codex",
+         "copilot-1.0.102": "copilot", "gemini-0.61.0": "gemini"}  # fmt: skip
+
+
+def stdin(name: str) -> Any:
+    return json.loads((PAYLOADS / f"{name}.json").read_text())["stdin"]
+
+
+def event_of(name: str) -> str:
+    return name.rpartition("/")[2].partition(".")[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_payload_is_known_for_its_program_and_session(name: str) -> None:
+    payload = stdin(name)
+    heard = hear(event_of(name), payload)
+    assert heard["host"] == HOSTS[name.partition("/")[0]]
+    assert heard["session"] == payload.get("session_id", payload.get("sessionId"))
+    assert heard["cwd"].startswith("$PROJECT")
+    known = EVENTS.get(event_of(name), "")
+    assert heard["event"] in (known, "Delegation", "SubagentStop")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_payload_alone_tells_the_event_where_it_names_it(name: str) -> None:
+    payload = stdin(name)
+    if "hook_event_name" in payload:
+        assert hear("", payload) == hear(event_of(name), payload)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("claude-2.1.325/SubagentStart", {"event": "SubagentStart", "agent": "a2d0455f7241abeb2", "role": "worker"}),
+        ("claude-2.1.325/SubagentStop", {"event": "SubagentStop", "role": "worker", "text": "DONE: sub.txt written"}),
+        ("claude-2.1.325/SubagentStop.compaction", {"event": "SubagentStop", "role": ""}),
+        ("claude-2.1.197/SubagentStop", {"event": "SubagentStop", "role": "worker"}),
+        ("claude-2.1.325/PreToolUse.Agent", {"tool": "dispatch", "role": "worker", "parent": ""}),
+        ("claude-2.1.325/PreToolUse.Write", {"tool": "edit", "paths": ["$PROJECT/a.txt"]}),
+        ("claude-2.1.325/PreToolUse.Bash", {"tool": "", "paths": []}),
+        ("claude-2.1.325/PreToolUse.mcp", {"tool": "", "paths": []}),
+        ("claude-2.1.325/PreToolUse.in-subagent", {"tool": "edit", "agent": "a2d0455f7241abeb2"}),
+        ("claude-2.1.325/Stop", {"event": "Stop", "busy": False, "again": False}),
+        ("claude-2.1.325/Stop.background-pending", {"event": "Stop", "busy": True}),
+        ("claude-2.1.325/SessionStart.compact", {"event": "SessionStart", "source": "compact"}),
+        ("claude-2.1.325/PreCompact.auto", {"event": "PreCompact", "source": "auto"}),
+        ("claude-2.1.325/FileChanged", {"event": ""}),
+        ("codex-0.166.0/SubagentStop", {"event": "SubagentStop", "role": "reviewer", "text": "DONE: sh"}),
+        ("codex-0.166.0/PreToolUse.spawn_agent", {"tool": "dispatch", "role": "reviewer"}),
+        ("codex-0.166.0/PreToolUse.multi_agent_v1wait_agent", {"tool": ""}),
+        ("codex-0.166.0/PreToolUse.apply_patch", {"tool": "edit", "paths": ["p.txt"]}),
+        ("copilot-1.0.102/native/subagentStop", {"event": "SubagentStop", "role": "reviewer", "text": "DONE: w",
+                                                 "told": "2026-11-15T06:39:35.147Z"}),
+        ("copilot-1.0.102/native/preToolUse", {"tool": "dispatch", "role": "reviewer"}),
+        ("copilot-1.0.102/native/preToolUse.in-subagent", {"tool": "edit", "paths": ["$PROJECT/cp.txt"]}),
+        ("copilot-1.0.102/native/agentStop.in-subagent", {"event": "Stop", "agent": "68822b96-51d4-4ea0-8909-e94104658048"}),
+        ("copilot-1.0.102/claude-plugin-format/SubagentStart", {"event": "SubagentStart", "role": "worker"}),
+        ("copilot-1.0.102/claude-plugin-format/SubagentStop", {"role": "worker", "text": "DONE: w"}),
+        ("copilot-1.0.102/claude-plugin-format/PreToolUse.Agent", {"tool": "dispatch", "role": "worker"}),
+        ("gemini-0.61.0/BeforeTool.invoke_agent", {"event": "Delegation", "role": "reviewer"}),
+        ("gemini-0.61.0/AfterTool.invoke_agent", {"event": "SubagentStop", "role": "reviewer", "text": "DONE: gw"}),
+        ("gemini-0.61.0/BeforeTool.write_file", {"event": "PreToolUse", "tool": "edit", "paths": ["$PROJECT/gs.txt"]}),
+        ("gemini-0.61.0/PreCompress", {"event": "PreCompact", "source": "auto"}),
+        ("gemini-0.61.0/AfterAgent", {"event": "Stop", "text": "DONE: t"}),
+    ],
+)  # fmt: skip
+def test_what_is_said_is_heard(name: str, expected: dict[str, Any]) -> None:
+    heard: Any = hear(event_of(name), stdin(name))
+    assert {field: heard[field] for field in expected} == expected
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["session_id", "sessionId", "tool_name", "tool_input", "agent_type", "timestamp", "cwd", "tool_response", "source"]
+        ),
+        st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    ),
+    st.sampled_from([*EVENTS, "", "Unheard"]),
+)  # fmt: skip
+def test_no_payload_is_too_odd_to_be_heard(payload: dict[str, Any], event: str) -> None:
+    """Whatever stands in a field, hearing it raises nothing and yields texts."""
+    heard = hear(event, payload)
+    assert isinstance(heard["session"], str)
+    assert isinstance(heard["role"], str)
+    assert all(isinstance(path, str) for path in heard["paths"])
