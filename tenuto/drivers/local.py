@@ -31,7 +31,7 @@ from tenuto.supervise.watching import wait_any
 from tenuto.workspace.turn import Turn, Workspace
 
 _BACKOFF = 1.0  # seconds before a transient failure is tried again, doubled each time
-_GRACE = 5.0
+_GRACE = 1.5  # seconds between SIGTERM and SIGKILL: a time limit binds within two
 _OUTPUT_CAP = 32 << 20
 
 
