@@ -247,11 +247,8 @@ def chain_lengths(items: Sequence[Item], lengths: Mapping[str, int] | None = Non
 
 def skipped(items: Sequence[Item], failed: Sequence[str]) -> list[str]:
     """Everything that depends on a failed item, directly or through others, in the plan's order."""
-    after = dependents(items)
-    lost = dict.fromkeys(failed, False)
-    for name in _reached(after, failed):
-        lost.setdefault(name, True)
-    return [item["id"] for item in items if lost.get(item["id"], False)]
+    lost = dict.fromkeys(_reached(dependents(items), failed))
+    return [item["id"] for item in items if item["id"] in lost]
 
 
 def _reached(after: Mapping[str, Sequence[str]], start: Sequence[str]) -> Iterator[str]:

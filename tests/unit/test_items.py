@@ -111,6 +111,12 @@ def test_numbers_and_letters_in_a_sentence_are_no_items(text: str) -> None:
     assert named_in(text, ITEMS) == []
 
 
+def test_a_word_that_begins_with_an_items_number_is_not_that_item() -> None:
+    """`2-phase` is a word; after "task" it would be item 2 with a remark."""
+    assert named_in("a 2-phase commit", [item("2")]) == []
+    assert named_in("task 2-parser leaks", [item("2")]) == ["2"]
+
+
 # ---- files -----------------------------------------------------------------------------------------
 
 

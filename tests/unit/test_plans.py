@@ -65,6 +65,7 @@ def test_bold_ids_with_an_em_dash() -> None:
         "- 02-b (agent: implementer; depends_on: 01)",
         "- 02-b (depends_on: 01, agent: implementer)",
         "- 02-b (after 01)",
+        "- 02-b: text; deps: 01",
         "- 02-b\n  - depends_on: 01",
         "- **02-b**: text\n  **Dependencies:** 01",
         "02-b: text (depends_on: 01)",
@@ -113,6 +114,21 @@ def test_waves_in_one_line_each() -> None:
     table = "| # | Task | Depends on |\n|-|-|-|\n| 1 | x | - |\n| 2 | y | 1 |\n| 3 | z | 1 |\n\n"
     assert shown(table + "Wave 1: #1\nWave 2 (both at once): #2–#3\n") == ["1@1", "2@2<1", "3@2<1"]
     assert shown(table + "| Wave | Tasks |\n|-|-|\n| 1 | 1 |\n| 2 | 2, 3 |\n") == ["1@1", "2@2<1", "3@2<1"]
+
+
+@pytest.mark.parametrize("line", ["Tasks: 01, 02", "**Tasks (2):** 01-a, 02-b", "- Tasks: 01–02", "01, 02", "#1, #2"])
+def test_a_wave_lists_its_tasks_in_a_line(line: str) -> None:
+    """Under its heading, with the label or without."""
+    table = "| # | Task | Depends on |\n|-|-|-|\n| 01 | a | - |\n| 02 | b | - |\n| 03 | c | 01 |\n\n"
+    assert shown(f"{table}### Wave 1\n\n{line}\n\n### Wave 2\n\nTasks: 03\n") == ["01@1", "02@1", "03@2<01"]
+
+
+def test_how_many_tasks_a_wave_has_is_not_which() -> None:
+    """`Wave 1: 2 tasks in parallel`."""
+    table = "| # | Task | Wave |\n|-|-|-|\n| 1 | a | 1 |\n| 2 | b | 2 |\n| 3 | c | 3 |\n\n"
+    plan = read_plan(table + "Wave 1: 3 tasks in parallel\n")
+    assert [item["wave"] for item in plan["items"]] == [1, 2, 3]
+    assert plan["warnings"] == []
 
 
 def test_phases_are_waves_where_no_waves_are_written() -> None:
@@ -207,6 +223,8 @@ def test_group_rows_inside_a_table_are_no_items() -> None:
         "Level | Count | Tasks",
         "Pair | Shared Files | Wave",
         "Severity | Task | Finding",
+        "ID | Task | Likelihood | Mitigation",
+        "Task | Failure Scenario | Files",
     ],
 )
 def test_other_tables_are_not_items(header: str) -> None:
@@ -221,6 +239,13 @@ def test_what_is_read_by_a_task_is_not_what_it_depends_on() -> None:
     """`Files Read (Dependencies)` holds files."""
     text = "| Task | Files Modified (Write) | Files Read (Dependencies) |\n|-|-|-|\n| **01** x | `a.rs` | T02 outputs, `b.rs` |\n"
     assert [(i["id"], i["files"], i["depends_on"]) for i in items(text)] == [("01", ["a.rs"], [])]
+
+
+@pytest.mark.parametrize("other", ["Files Read", "Files NOT Modified", "Read-only files"])
+def test_files_that_are_only_read_are_not_the_items_files(other: str) -> None:
+    """Whichever column comes first."""
+    text = f"| # | Task | {other} | Files |\n|-|-|-|-|\n| 1 | x | `b.rs` | `a.rs` |\n"
+    assert items(text)[0]["files"] == ["a.rs"]
 
 
 def test_files_told_file_by_file_belong_to_their_tasks() -> None:
@@ -282,6 +307,33 @@ def test_a_heading_per_task_with_fields_below() -> None:
         ("1", "Model", ["src/model.py", "src/types.py"], [], None, "Low", None, None),
         ("2", "View", [], ["1"], "documentation-writer", None, 120, 2),
     ]
+
+
+def test_numbered_headings_under_a_wave_are_items() -> None:
+    """With fields or without."""
+    text = (
+        "## Wave 1\n### 1. Model\nText.\n### 2. View\n**Files:** `v.py`\n## Wave 2\n### 3. Join\n**Depends on:** 1, 2\n"
+    )
+    assert shown(text) == ["1@1", "2@1", "3@2<1+2"]
+
+
+def test_tasks_named_by_letters() -> None:
+    """Task A, Task B."""
+    assert shown("### Task A: Model\n**Dependencies:** none\n### Task B: View\n**Dependencies:** Task A\n") == [
+        "A",
+        "B<A",
+    ]
+
+
+def test_a_label_speaks_only_for_the_list_right_below_it() -> None:
+    """A paragraph ends it."""
+    text = "### Task 1: Model\n**Files:**\n- `src/m.py`\n\nSome text.\n\n- `old.md` stays as it is\n"
+    assert items(text)[0]["files"] == ["src/m.py"]
+
+
+def test_an_amount_is_no_id() -> None:
+    """`3 files` is not item 3; `03 parser` is."""
+    assert shown("### Wave 1\n- 01-a\n- 3 files stay untouched\n- 04 parser\n") == ["01-a@1", "04@1"]
 
 
 def test_a_numbered_heading_is_a_section_unless_it_says_what_it_depends_on() -> None:
@@ -484,6 +536,19 @@ def test_a_dependency_that_cannot_be_resolved_is_named_never_dropped(written: st
     with pytest.raises(PlanRefused) as refused:
         arrange(plan["items"])
     assert refused.value.names == unknown
+
+
+def test_a_number_that_fits_two_items_is_not_guessed() -> None:
+    """Which of the two? The planner has to say."""
+    found = items("### Wave 1\n- 01-a\n- 01-b\n### Wave 2\n- 02-c (depends_on: 01)\n")
+    with pytest.raises(PlanRefused) as refused:
+        arrange(found)
+    assert refused.value.names == ["01"]
+
+
+def test_a_range_never_means_the_item_itself() -> None:
+    """`01-03` on item 03 is everything before it."""
+    assert shown("### Wave 1\n- 01-a\n- 02-b\n### Wave 2\n- 03-c (depends_on: 01-03)\n")[2] == "03-c@2<01-a+02-b"
 
 
 def test_a_range_with_a_hole_is_said() -> None:

@@ -129,6 +129,20 @@ def test_a_decorated_line_never_makes_a_verdict_better(text: str) -> None:
     assert verdict(text)["verdict"] == "ERROR"
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "summary"),
+    [
+        ("- ERROR: handled in parser\n- DONE: lexer\n\nDONE: both", "DONE", "both"),
+        ("- ERROR: 0\n- WARN: 2\nDONE: linted", "DONE", "linted"),
+        ("NEEDS_REVISION: two gaps\n\n**DONE:** the rest", "NEEDS_REVISION", "two gaps"),
+        ("DONE: both\n\n- DONE: parser\n- DONE: lexer", "DONE", "both"),
+    ],
+)
+def test_a_bare_line_decides_over_decorated_ones(text: str, word: str, summary: str) -> None:
+    """A status list above it is no contradiction, below it no correction for the better."""
+    assert verdict(text) == {"verdict": word, "summary": summary}
+
+
 @given(st.lists(st.sampled_from(["DONE: a", "ERROR: b", "NEEDS_REVISION: c", "**DONE:** d", "- ERROR: e", "text", ""])))
 def test_done_is_never_read_out_of_a_reply_that_does_not_end_in_it(lines: list[str]) -> None:
     """DONE needs a line that says so, below every bare line that says something else."""

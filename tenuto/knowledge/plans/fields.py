@@ -136,7 +136,9 @@ _DEPENDS = re.compile(
     r"|^(?:after|requires?|needs|blocked[\s_-]by)\s*:?\s+(?P<task>(?:task\s*)?[#A-Za-z]{0,8}-?\d.*)$",
     re.IGNORECASE,
 )
-_TRAILING = re.compile(r"[—–;,|-]\s*depends[\s_-]*on\s*:?\s+(.+)$", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"[—–;,|-]\s*(?:depends[\s_-]*on\s*:?|dep(?:s|ends|endency|endencies)\s*:)\s+(.+)$", re.IGNORECASE
+)
 _NEXT_FIELD = re.compile(r"\s*[,;|·]\s*(?=[A-Za-z][A-Za-z _-]{1,20}:\s)")
 
 

@@ -47,7 +47,8 @@ ID = (
     r"(?:\.[A-Za-z]{0,2}\d+|\.[a-z]\b|-[A-Za-z]{0,3}\d+)*(?:-[a-z][\w-]*)?"
 )
 _ORDINAL = re.compile(
-    rf"^(?:task|item|todo|step|phase)(?:\s*[#:]\s*|\s+)({ID})(?![\w%])\s*[:.)—–-]*\s*(.*)$", re.IGNORECASE
+    rf"^(?:task|item|todo|step|phase)(?:\s*[#:]\s*|\s+)({ID}|(?-i:[A-Z])(?=\s*(?:[:.)—–-]|$)))(?![\w%])\s*[:.)—–-]*\s*(.*)$",
+    re.IGNORECASE,
 )
 _NUMBERED = re.compile(rf"^[#\[(]?({ID})[\])]?(?![\w%/])(?:\s*[:)—–]\s*|\s+-\s+|\.\s+|\.?$|(\s+))(.*)$")
 _SLUG = re.compile(r"^([a-z][a-z0-9]*(?:[-_][a-z0-9]+)+)(?:\s*[:—–(]\s*|\s+-\s+|\s*$)(.*)$")

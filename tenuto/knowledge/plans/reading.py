@@ -134,7 +134,9 @@ def _set_waves(
 
 
 def _listed(text: str, items: Sequence[Item]) -> list[str]:
-    return named_in("tasks: " + re.sub(r"\([^()]*\)", " ", text), items)
+    """The items in a list behind a wave's label; "(3 tasks)" and "4 items in parallel" are amounts."""
+    said = re.sub(r"\([^()]*\)|\b\d+\s+(?:\w+\s+)?(?:tasks?|items?|files?|agents?)\b", " ", text)
+    return named_in(f"tasks: {said}", items)
 
 
 def _short(label: str) -> str:

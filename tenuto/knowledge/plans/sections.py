@@ -18,7 +18,7 @@ from typing import TypeVar
 from tenuto.knowledge.markdown import Heading, Item, Line, Table, plain, read
 from tenuto.knowledge.plans import tables
 from tenuto.knowledge.plans.fields import FieldReader, fields_of, front_matter, set_field, split_fields, split_notes
-from tenuto.knowledge.plans.mentions import Mention, files_in_prose, is_marked, is_plain_number, split_id, stem_of
+from tenuto.knowledge.plans.mentions import ID, Mention, files_in_prose, is_marked, is_plain_number, split_id, stem_of
 
 T = TypeVar("T")
 
@@ -30,6 +30,9 @@ _TASK_LIST = re.compile(
     r"^(?:[\d.]+\s*)?(?:ordered |implementation |detailed )?(?:tasks?|work items?)"
     r"(?: (?:list|index|breakdown|overview|definitions?|details|descriptions?))?$|^(?:[\d.]+\s*)?implementation (?:steps|order)$",
     re.IGNORECASE,
+)
+_LISTED = re.compile(
+    rf"^(?:(?:tasks?|items?)(?:\s*\([^)]*\))?\s*:\s*(?=\S*\d)(.+)|((?:#?{ID}\s*,\s*)+#?{ID}))$", re.IGNORECASE
 )
 _NOT_A_TITLE = re.compile(r"^(?:→|->|=>|←|⇒|depends?\b|blocks?\b|requires?\b)", re.IGNORECASE)
 _PROSE = re.compile(r"^(.{1,80}?)\s+(?:depends?|rel(?:y|ies))\s+(?:up)?on\s+(.+)$", re.IGNORECASE)
@@ -85,7 +88,9 @@ class _Reader:
         mention = self._mention(name, title, "heading", block)
         mention.stem = stem_of(block.text)
         self.owner = (mention, block.level)
-        if re.match(r"(?:task|item|todo)\b", plain(block.text), re.IGNORECASE) or re.match(r"0\d+-[a-z]", name):
+        # Under a wave, or where tasks were announced, every heading with a number is one.
+        announced = self.wave is not None or self.tasks is not None
+        if announced or re.match(r"(?i)(?:task|item|todo)\b", plain(block.text)) or re.match(r"0\d+-[a-z]", name):
             self.out.mentions.append(mention)
 
     def _mention(self, name: str, title: str, kind: str, block: Heading | Item | Line) -> Mention:
@@ -117,6 +122,8 @@ class _Reader:
         wave = _WAVE.match(text)
         if wave and self._wave_line(wave, block):
             return
+        if self._wave_list(text, block.number):
+            return
         if any(role == "depends" for role, _ in split_notes(text)[1]) and split_id(text)[0]:
             self.fields.close()
             self._list_item(Item(block.number, block.text, 0, "-"), text)
@@ -134,6 +141,13 @@ class _Reader:
             self.wave = (wave.group(1), 7)
             return True
         return False
+
+    def _wave_list(self, text: str, number: int) -> bool:
+        """`Tasks: 01, 02` under a wave's heading."""
+        listed = _LISTED.match(text) if self.wave and len(text) < 2000 else None
+        if self.wave and listed:
+            self.out.wave_notes.append((self.wave[0], listed.group(1) or listed.group(2), number))
+        return listed is not None
 
     def file_item(self, block: Item) -> None:
         if not self._take_fields(block.text):
@@ -155,7 +169,7 @@ class _Reader:
             if not self._take_fields(block.text) and not self.fields.add(block.text):
                 self._order_note(text)
             return
-        if self._list_item(block, text):
+        if self._wave_list(text, block.number) or self._list_item(block, text):
             return
         if not self._take_fields(block.text) and not self.fields.add(block.text):
             self._order_note(text)
@@ -205,7 +219,8 @@ class _Reader:
             set_field(target, role, value)
         self.fields.open(target, found[-1][0], found[-1][1])
         telling = any(role in ("depends", "agent", "wave", "files") for role, _ in found)
-        if telling and target not in self.out.mentions and not (is_plain_number(target.id) and not _orders(found)):
+        section = is_plain_number(target.id) and self.group is None and not _orders(found)
+        if telling and not section and target not in self.out.mentions:
             self.out.mentions.append(target)
         return True
 
@@ -245,7 +260,7 @@ def read_item_file(name: str, text: str) -> Mention:
     mention = Mention(stem, "", "file", 0, 1, stem=stem, text=text)
     for label, value in entries.items():
         for role, found in fields_of(f"{label}: {value}"):
-            set_field(mention, role, found or "none")
+            set_field(mention, role, found)
     reader = _Reader()
     reader.out.mentions.append(mention)
     for block in read(body):
