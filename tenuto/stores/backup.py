@@ -15,11 +15,10 @@ the same events is passed over. All of a backup is taken, or nothing.
 
 from __future__ import annotations
 
-from _sqlite3 import IntegrityError
-
 from tenuto.core.names import check, check_path
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Damaged, Refused, SchemaSkew
+from tenuto.stores.engine import IntegrityError
 from tenuto.stores.schema import SCHEMA_VERSION
 from tenuto.stores.verify import REPO, rebuild
 
@@ -63,7 +62,7 @@ def records(db: Any, run: str | None) -> Iterator[Json]:
         seq, chain = db.execute("SELECT seq, chain FROM run WHERE id=?", (name,)).fetchone()
         yield {"kind": "run", "run": name, "events": seq, "head": chain.hex()}
         yield from _events(db, name)
-    wanted = None if run is None else stored_by(db, names)
+    wanted = None if run is None else set(stored_by(db, names))
     for sha, body in db.execute("SELECT sha256, body FROM blob ORDER BY sha256"):
         if wanted is None or sha in wanted:
             yield {"kind": "blob", "sha256": sha, **packed(body)}
@@ -122,8 +121,8 @@ class Import:
         self._run = ""
         self._expected: tuple[int, str] = (0, "")
         self._at: tuple[int, bytes] = (0, bytes(32))
-        self._present: list[str] = []
-        self._checked: list[str] = []
+        self._present: set[str] = set()
+        self._checked: set[str] = set()
         self.runs: list[str] = []
         self.events = 0
 
@@ -157,7 +156,7 @@ class Import:
         if here is None:
             self._run, self._expected, self._at = name, (record["events"], record["head"]), (0, bytes(32))
         elif name == REPO or (here[0], here[1].hex()) == (record["events"], record["head"]):
-            self._present.append(name)  # the repository's own stream is this repository's own
+            self._present.add(name)  # the repository's own stream is this repository's own
         else:
             raise Refused(
                 "run-exists",
@@ -215,7 +214,7 @@ class Import:
             here = self._db.execute("SELECT run FROM render WHERE path=? LIMIT 1", (path,)).fetchone()
             if here is not None:
                 raise Refused("file-exists", f"{path} is shown from run {here[0]} here", "import elsewhere", path=path)
-            self._checked.append(path)
+            self._checked.add(path)
         body = unpacked(record) if "text" in record or "base64" in record else None
         if body is not None and sha256(body).hexdigest() != record["sha256"]:
             raise _damaged(f"version {record['n']} of {path} is not what was written")

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import os
 
-from tenuto.errors import Conflict, Damaged, TenutoError, Unwritable
+from tenuto.errors import Conflict, Damaged, SchemaSkew, TenutoError, Unwritable
+from tenuto.stores.engine import DatabaseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tenuto.core.records import Json
 
 _RESTORE = "tenuto doctor; a backup is read back into an empty journal with: tenuto import FILE"
 
@@ -39,6 +47,25 @@ def fault(error: BaseException, path: str) -> TenutoError:
     if "disk I/O" in words:
         return Damaged("disk-error", f"{path}: the disk reported an error: {words}", "tenuto doctor", path=path)
     return TenutoError("journal-failed", f"{path}: {words}", "tenuto doctor", path=path)
+
+
+def unknown_event(run: str, event: Json, missing: KeyError) -> BaseException:
+    """`missing`: what folding the event did not find. Its type means a newer Tenuto; anything else is a bug."""
+    if missing.args != (event["type"],):
+        return missing
+    message = f"run {run} holds an event {event['type']}, which this tenuto does not know"
+    return SchemaSkew("event-newer", message, "upgrade tenuto on this machine", run=run)
+
+
+def look_only(opened: Callable[[str, bool], tuple[Any, bool]], path: str, error: BaseException) -> tuple[Any, bool]:
+    """In a folder that may not be written to, and where nobody left anything unfinished, a look is still possible."""
+    uri = may_only_look(path)
+    if not uri:
+        raise fault(error, path) from error
+    try:
+        return opened(uri, True)
+    except DatabaseError as again:
+        raise fault(again, path) from again
 
 
 def may_only_look(path: str) -> str:

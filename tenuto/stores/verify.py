@@ -93,7 +93,16 @@ def _first_bad_event(db: Any, run: str) -> Finding | None:
 
 
 def _is_redacted(body: bytes, redacted: str | None) -> bool:
-    return redacted is not None and loads(redacted)["sha256"] == sha256(body).hexdigest()
+    noted = _read(redacted)
+    return isinstance(noted, dict) and noted.get("sha256") == sha256(body).hexdigest()
+
+
+def _read(text: str | None) -> Any:
+    """What was kept, or None where it is not even JSON."""
+    try:
+        return None if text is None else loads(text)
+    except ValueError:
+        return None
 
 
 def _bad_end(db: Any, run: str) -> Finding | None:
@@ -122,10 +131,10 @@ def _stale_caches(db: Any, run: str) -> Iterator[Finding]:
             "damage", run, "fold", f"its events do not fold: {type(error).__name__} {error}", "upgrade tenuto"
         )
         return
-    if row and row[1] == FOLD_VERSION and loads(row[2]) != loads(dumps(kept)):
+    if row and row[1] == FOLD_VERSION and _read(row[2]) != loads(dumps(kept)):
         yield finding("damage", run, "state", "the kept state is not what its events give", "tenuto repair")
     (shown,) = db.execute("SELECT card FROM run WHERE id=?", (run,)).fetchone()
-    if loads(shown) != loads(dumps(card(latest))):
+    if _read(shown) != loads(dumps(card(latest))):
         yield finding("damage", run, "card", "what a list shows is not what its events give", "tenuto repair")
 
 

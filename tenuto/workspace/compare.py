@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenuto.core.records import Run
+    from tenuto.core.records import Repo, Run
     from tenuto.ports import Dialect, Reader
     from tenuto.stores.verify import Finding
     from tenuto.workspace.turn import Workspace
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 _WRITE = "tenuto repair"
 
 
-def compare_files(workspace: Workspace, reader: Reader, runs: list[str]) -> Iterator[Finding]:
+def compare_files(workspace: Workspace, reader: Reader, runs: set[str]) -> Iterator[Finding]:
     """State files and artifacts of these runs."""
+    repo = reader.load_repo()
     loaded: dict[str, Run | None] = {}
     for key, name, sha in reader.projected():
         if name in runs:
@@ -39,7 +40,7 @@ def compare_files(workspace: Workspace, reader: Reader, runs: list[str]) -> Iter
                 loaded[name] = reader.load(name)
             run = loaded[name]
             if run is not None:
-                yield from _compare_file(workspace, reader, run, key, sha)
+                yield from _compare_file(workspace, reader, repo, run, key, sha)
 
 
 def compare_logs(workspace: Workspace, reader: Reader) -> Iterator[Finding]:
@@ -49,14 +50,14 @@ def compare_logs(workspace: Workspace, reader: Reader) -> Iterator[Finding]:
 
 def missing_contents(workspace: Workspace, reader: Reader, run: str) -> Iterator[Finding]:
     """Every version of every artifact that this run's events name."""
-    seen: list[str] = []
+    seen: set[str] = set()
     for event in reader.events(run):
         if event["type"] != "ArtifactStored":
             continue
         sha: str = event["sha256"]
         if sha in seen or reader.blob(sha) is not None:
             continue
-        seen.append(sha)
+        seen.add(sha)
         found = _hash_of_object(object_path(workspace.state, sha))
         if found != sha:
             problem = "is not stored any more" if found is None else "is not what was stored"
@@ -85,12 +86,12 @@ def _hash_of_object(path: str) -> str | None:
         os.close(file)
 
 
-def _compare_file(workspace: Workspace, reader: Reader, run: Run, key: str, sha: str) -> Iterator[Finding]:
+def _compare_file(workspace: Workspace, reader: Reader, repo: Repo, run: Run, key: str, sha: str) -> Iterator[Finding]:
     tree, _, path = key.rpartition("//")
     root = workspace.root_of(tree)
     if root is None:
         return  # the work tree is gone, and its files with it
-    dialect = _shown_by(workspace, reader, run, path)
+    dialect = _shown_by(workspace, repo, run, path)
     name = run["id"]
     if dialect is None:
         if any(artifact["path"] == path for artifact in run["artifacts"].values()):
@@ -115,8 +116,7 @@ def _compare_file(workspace: Workspace, reader: Reader, run: Run, key: str, sha:
         yield finding("edited", name, path, "another program changed it", f"tenuto repair takes it in, or: {restore}")
 
 
-def _shown_by(workspace: Workspace, reader: Reader, run: Run, path: str) -> Dialect | None:
-    repo = reader.load_repo()
+def _shown_by(workspace: Workspace, repo: Repo, run: Run, path: str) -> Dialect | None:
     for name in run["dialects"]:
         dialect = workspace.dialects.get(name)
         if dialect is not None and path in dialect.paths(run, repo):

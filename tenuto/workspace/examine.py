@@ -28,12 +28,12 @@ def examine(workspace: Workspace, only: str | None = None) -> Report:
             raise NotFound("no-such-run", f"there is no run {only!r}", "tenuto list", run=only)
         chosen = [name for name in names if only in (None, name)]
         findings: list[Finding] = list(verify_database(db)) if only is None else []
-        sound = []  # of a damaged run nobody knows what its files should be
+        sound: set[str] = set()  # of a damaged run nobody knows what its files should be
         for name in chosen:
             bad = list(verify_run(db, name))
             findings += bad
             if not bad and name != REPO:
-                sound.append(name)
+                sound.add(name)
                 findings += missing_contents(workspace, reader, name)
         findings += compare_files(workspace, reader, sound)
         if only is None:

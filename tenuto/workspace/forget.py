@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenuto.workspace.turn import Workspace
 
-_DATABASE = ("journal.db", "journal.db-wal", "journal.db-shm", "lock")
+_DATABASE = ("journal.db", "journal.db-wal", "journal.db-shm", "lock", "queue")
 
 
 def forget(

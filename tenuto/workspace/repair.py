@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _CACHES = ("state", "card")
+_EVENTS = ("event ", "end", "fold")
 
 
 def repair(workspace: Workspace) -> Repaired:
@@ -48,7 +49,9 @@ def repair(workspace: Workspace) -> Repaired:
             with workspace.journal.write():
                 rebuild(workspace.journal.connection(), found["run"] or "")  # type: ignore[attr-defined]
     refused: list[TenutoError] = []
-    for run in dict.fromkeys(found["run"] for found in before if found["run"]):
+    # A damaged run is left alone: what its files should be is not known.
+    damaged = [found["run"] for found in before if found["where"].startswith(_EVENTS)]
+    for run in dict.fromkeys(found["run"] for found in before if found["run"] and found["run"] not in damaged):
         try:
             with workspace.turn() as turn:
                 _mend_run(turn, run)

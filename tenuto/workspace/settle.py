@@ -18,14 +18,27 @@ _CONFIG = """\
 #   roles/NAME.md         the prompt of a role, in place of the one that ships with Tenuto
 #
 # Where is the journal?  tenuto init      Is all well?  tenuto doctor
+#
+# Who does the work, and who else for one role:
+#agent: command:./my-agent
+#roles: {designer: "command:./other-agent"}
+# Your project's own checks, run again by the engine where a pipeline says so:
+#checks: {build: make, tests: make test}
+# Variables that agents get besides the short list that they always get:
+#environment: [MY_API_URL]
+# Called when a run waits for somebody, fails or finishes:
+#notify: {command: ./tell-me}
+# How far a gate is protected: guarded, signed or isolated.
+#gates: guarded
 """
 _IGNORED = """\
-# The journal: it belongs to this copy, not to the repository.
-/journal.db*
-/lock
-/objects/
-/quarantine/
-/shelf/
+# The journal and what lies beside it belong to this copy, not to the repository.
+/*
+!/.gitignore
+!/config.yaml
+!/pipelines/
+!/roles/
+!/signers
 """
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import pty
+import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 import tenuto
 from tenuto.core import fold
+from tenuto.drivers.settings import read_settings
 from tenuto.entrypoints.cli.terminal import Table, show
 from tenuto.entrypoints.sentences import SENTENCES, sentence
 
@@ -38,13 +41,25 @@ def test_init_says_where_the_journal_is_and_changes_nothing_the_second_time(say:
     assert (repository / ".tenuto/config.yaml").read_text() == "mine: true\n"
 
 
+def test_the_settings_that_init_shows_are_settings(say: Say, repository: Path) -> None:
+    """As it comes, the file says nothing; with its comments taken off, everything in it is known."""
+    say("init")
+    path = repository / ".tenuto/config.yaml"
+    assert read_settings(str(repository)) == {}
+    path.write_text(re.sub(r"^#(?=\w+:)", "", path.read_text(), flags=re.MULTILINE))
+    assert {"agent", "roles", "checks", "environment", "notify", "gates"} <= set(read_settings(str(repository)))
+
+
+@pytest.mark.needs("git")
 def test_without_git_the_journal_stays_out_of_a_later_repository(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """.tenuto/ is to be committed; the journal that lies in it is not."""
     monkeypatch.chdir(tmp_path)
     assert say("init", "--json").data["journal"] == str(tmp_path / ".tenuto/journal.db")
-    assert "/journal.db*\n" in (tmp_path / ".tenuto/.gitignore").read_text()
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    told = subprocess.run(["git", "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True)
+    assert told.stdout.split() == ["??", ".tenuto/.gitignore", "??", ".tenuto/config.yaml"]
 
 
 def test_runs_are_listed_newest_first_and_can_be_chosen(say: Say, workspace: tenuto.Workspace, run: str) -> None:

@@ -71,8 +71,12 @@ def test_the_first_bad_event_is_named(statement: str, owner: str | None, where: 
 
 
 def test_a_kept_state_that_is_not_what_the_events_give_is_found(say: Say, run: str) -> None:
-    change("UPDATE state SET body=replace(body, 'running', 'failed') WHERE run='dark-mode'")
-    assert ("damage", run, "state") in findings(say("verify", "--json"))
+    for damage in ("body=replace(body, 'running', 'failed')", "body='{'"):
+        change(f"UPDATE state SET {damage} WHERE run='dark-mode'")
+        assert ("damage", run, "state") in findings(say("verify", "--json"))
+    assert say("status", "--json").data["status"] == "waiting_gate", "it is only a cache"
+    assert say("repair").status == 0
+    assert say("verify").status == 0
 
 
 def test_stored_files_are_checked_against_their_names(say: Say, workspace: tenuto.Workspace, run: str) -> None:
@@ -147,6 +151,16 @@ def test_a_journal_of_a_newer_tenuto_is_refused_by_name(say: Say, run: str) -> N
         assert answered.status == 6, command
         assert answered.error["code"] == "schema-newer"
         assert "schema 99" in answered.error["message"]
+
+
+def test_an_event_of_a_newer_tenuto_is_refused_by_name(say: Say, workspace: tenuto.Workspace, run: str) -> None:
+    event = {"type": "Teleported", "v": 1, "at": "2025-11-15T08:13:00.000Z", "by": "ada"}
+    with workspace.journal.write() as tx:
+        tx.append(run, 5, [event], {**(tx.load(run) or {}), "version": 6})
+    change("DELETE FROM state WHERE run='dark-mode'")
+    answered = say("status", "--json")
+    assert (answered.status, answered.error["code"]) == (6, "event-newer")
+    assert say("history").out.splitlines()[-1].endswith("teleported")
 
 
 @contextmanager
