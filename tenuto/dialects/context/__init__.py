@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tenuto.core.records import Run
-    from tenuto.dialects.context.api import Context
+    from tenuto.dialects.context.commands import Context
     from tenuto.dialects.context.shapes import Workspace
 
 __all__ = ["api", "log", "missing", "name", "paths", "read", "render"]
@@ -36,6 +36,6 @@ def read(run: Run, path: str, before: bytes, after: bytes) -> list[Any]:
 
 
 def api(workspace: Workspace) -> Context:
-    from tenuto.dialects.context.api import Context
+    from tenuto.dialects.context.commands import Context
 
     return Context(workspace)

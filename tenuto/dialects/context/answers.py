@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tenuto.dialects.context.api import Context
+    from tenuto.dialects.context.commands import Context
     from tenuto.dialects.context.language import Request
 
 _GENERIC = ("status", "task", "data", "files_touched")
