@@ -16,6 +16,8 @@ A journal of a newer schema is refused by name (exit status 6): an older program
 
 from __future__ import annotations
 
+import posix
+
 from tenuto.errors import SchemaSkew
 
 TYPE_CHECKING = False
@@ -64,6 +66,14 @@ def check_version(connection: Any, path: str) -> bool:
             found=found, known=SCHEMA_VERSION,
         )  # fmt: skip
     return found == SCHEMA_VERSION
+
+
+def is_there(path: str) -> bool:
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
 
 
 def migrate(connection: Any) -> None:

@@ -15,7 +15,7 @@ A process on the hot path ends with os._exit: closing the last connection would 
 from __future__ import annotations
 
 import fcntl
-import os
+import posix as os  # the part of it that is C; all of os costs a hook a fifth of the interpreter's start
 from _thread import RLock
 
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
@@ -23,7 +23,7 @@ from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged
 from tenuto.stores.cards import card
 from tenuto.stores.engine import DatabaseError, IntegrityError, OperationalError, connect
-from tenuto.stores.schema import check_version, migrate
+from tenuto.stores.schema import check_version, is_there, migrate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,13 +75,22 @@ class SqliteJournal:
             raise Conflict("nested-write", "a write began inside a write of the same process")
         try:
             if self._lock_fd < 0:
-                os.makedirs(self.directory, exist_ok=True)
-                self._lock_fd = os.open(self.directory + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                self._lock_fd = self._open_lock()
             self._stand_in_line()
         except BaseException:
             self._mutex.release()
             raise
         self._writing = True
+
+    def _open_lock(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(self.directory + "/lock", flags, 0o644)
+        except FileNotFoundError:
+            from os import makedirs
+
+            makedirs(self.directory, exist_ok=True)
+            return os.open(self.directory + "/lock", flags, 0o644)
 
     def _stand_in_line(self) -> None:
         """Who waits holds the queue: a process that just wrote cannot overtake it, however fast it comes again."""
@@ -100,7 +109,7 @@ class SqliteJournal:
     def connection(self) -> Any:
         """The database; made and migrated under the lock when it is new or old."""
         if self._connection is None:
-            if not os.path.exists(self.path) and not self._writing:
+            if not self._writing and not is_there(self.path):
                 with Locked(self):
                     return self.connection()
             try:

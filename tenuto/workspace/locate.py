@@ -6,7 +6,9 @@ elsewhere               <root>/.tenuto/            the nearest folder upwards th
 
 from __future__ import annotations
 
-import os
+import posix  # not os: it costs a hook a fifth of the interpreter's start
+
+_KIND, _FOLDER, _FILE = 0o170000, 0o040000, 0o100000  # of a file's mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,41 +22,64 @@ if TYPE_CHECKING:
 
 def locate(path: str) -> tuple[str, str, str]:
     """(root, tree, state folder) for a path inside a repository."""
-    here = start = os.path.abspath(path)
+    here = start = _absolute(path)
     while True:
         git = here + "/.git"
-        if os.path.isdir(git):
+        kind = _kind(git)
+        if kind == _FOLDER:
             return here, "", git + "/tenuto"
-        if os.path.isfile(git):
-            return (here, *_linked(here, git))
-        if os.path.isdir(here + "/.tenuto"):
-            return here, "", here + "/.tenuto"
-        above = os.path.dirname(here)
-        if above == here:
-            return start, "", start + "/.tenuto"
-        here = above
+        if kind == _FILE:
+            return (here or "/", *_linked(here, git))
+        if _kind(here + "/.tenuto") == _FOLDER:
+            return here or "/", "", here + "/.tenuto"
+        if not here:
+            return start or "/", "", start + "/.tenuto"
+        here = _parent(here)
 
 
 def root_of_tree(state: str, tree: str, main: str) -> str | None:
     """The root of a linked work tree by its name; None where it is gone."""
     if not tree:
         return main
-    git = _text(os.path.dirname(state) + f"/worktrees/{tree}/gitdir")
-    root = os.path.dirname(git)
-    return root if root and os.path.isdir(root) else None
+    root = _parent(_text(_parent(state) + f"/worktrees/{tree}/gitdir"))
+    return root if root and _kind(root) == _FOLDER else None
 
 
 def main_root(root: str, tree: str, state: str) -> str:
     """The root of the main work tree (a linked one asks for it)."""
-    return os.path.dirname(os.path.dirname(state)) if tree else root
+    return _parent(_parent(state)) if tree else root
 
 
 def _linked(root: str, git_file: str) -> tuple[str, str]:
-    git_dir = os.path.join(root, _text(git_file).removeprefix("gitdir:").strip())
+    from os.path import basename, join, normpath
+
+    git_dir = normpath(join(root, _text(git_file).removeprefix("gitdir:").strip()))
     common = _text(git_dir + "/commondir")
     if not common:  # a submodule: a repository of its own
-        return "", os.path.normpath(git_dir) + "/tenuto"
-    return os.path.basename(os.path.normpath(git_dir)), os.path.normpath(os.path.join(git_dir, common)) + "/tenuto"
+        return "", git_dir + "/tenuto"
+    return basename(git_dir), normpath(join(git_dir, common)) + "/tenuto"
+
+
+def _absolute(path: str) -> str:
+    """The root is ""; no other path ends in a slash."""
+    if path == ".":
+        path = posix.getcwd()
+    if path[:1] != "/" or "/." in path or "//" in path or path.endswith("/"):
+        from os.path import abspath
+
+        path = abspath(path)
+    return "" if path == "/" else path
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _kind(path: str) -> int:
+    try:
+        return posix.stat(path).st_mode & _KIND
+    except (OSError, ValueError):
+        return 0
 
 
 def _text(path: str) -> str:

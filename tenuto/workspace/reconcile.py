@@ -11,7 +11,7 @@ An edit that cannot be understood or is not allowed stops the turn: it is named,
 
 from __future__ import annotations
 
-import os
+import posix as os  # the part of it that is C; all of os costs a hook a fifth of the interpreter's start
 
 from tenuto.encoding import digest, loads
 from tenuto.errors import Refused
@@ -137,7 +137,7 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
         if not size or sha == incoming or sha in [render[0] for render in turn.tx.renders(key)]:
             return
         if size <= _SMALL:
-            os.lseek(file, 0, os.SEEK_SET)
+            os.lseek(file, 0, 0)
             body = read_all(file)
             sha, size = digest(body), len(body)
             turn.tx.put_blob(sha, body)
@@ -266,9 +266,12 @@ def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str
 
 def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
     folder = turn.workspace.state + "/quarantine"
-    os.makedirs(folder, exist_ok=True)
+    from os import makedirs
+    from os.path import exists
+
+    makedirs(folder, exist_ok=True)
     kept = f"{folder}/{digest(path.encode())[:8]}-{digest(found)[:16]}"
-    if os.path.exists(kept):
+    if exists(kept):
         return  # the same was found, kept and said before
     with open(kept, "wb") as file:
         file.write(found)
