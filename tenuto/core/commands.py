@@ -107,6 +107,7 @@ class FinishAttempt(Asked):
     receipt: NotRequired[Json]
     usage: NotRequired[Json]
     extra: NotRequired[Json]
+    parked_until: NotRequired[str]  # verdict PARKED: the agent may not work before then; no try is used up
 
 
 class LoseAttempt(Asked):
@@ -169,6 +170,7 @@ class Pause(Asked):
 class Resume(Asked):
     do: Literal["Resume"]
     decision: NotRequired[str]  # retry, reject
+    early: NotRequired[bool]  # a parked run, before its time
 
 
 class Park(Asked):
@@ -240,6 +242,7 @@ class RestartStage(Asked):
     do: Literal["RestartStage"]
     stage: str
     reason: str
+    extra: NotRequired[Json]
 
 
 class StoreArtifact(Asked):
@@ -310,6 +313,7 @@ class ChangeSettings(Asked):
 class ChangeBudget(Asked):
     do: Literal["ChangeBudget"]
     limits: Json
+    steps: NotRequired[dict[str, Json]]
 
 
 class ChangeDriver(Asked):

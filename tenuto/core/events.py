@@ -9,7 +9,7 @@ per (run, key).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from tenuto.core.engine_records import ActionDone, Engaged, Happened, RouteTaken
 from tenuto.core.records import Evidence, Json, PipelineRef, ScheduledStep, Shown
@@ -219,6 +219,7 @@ class StageRestarted(Happened):
     stage: str
     reason: str
     to: str
+    extra: Json  # what whoever restarted it tells besides
 
 
 class ReviewRecorded(Happened):
@@ -299,6 +300,7 @@ class SettingsChanged(Happened):
 class BudgetChanged(Happened):
     type: Literal["BudgetChanged"]
     limits: Json
+    steps: NotRequired[dict[str, Json]]  # limits of single steps
 
 
 class DriverChanged(Happened):

@@ -81,7 +81,10 @@ def new_run() -> Run:
         "restarts": [], "reviews": {}, "artifacts": {},
         "memory": {"index": [], "decisions": [], "lessons": [], "updates": []},
         "flags": {}, "commits": [], "resume": None, "answers": {}, "routes": {}, "retries": 0,
-        "budget": {"limits": {}, "spent": {}, "reserved": {}}, "sessions": [], "switches": {}, "queue": [],
+        "budget": {
+            "limits": {}, "spent": {}, "reserved": {}, "busy_ms": 0, "busy_since": None, "dearest": {}, "steps": {},
+        },
+        "flying": [], "sessions": [], "switches": {}, "queue": [],
         "stay": None, "words": {}, "carried": {}, "settings": {}, "extra": {},
     }  # fmt: skip
 
@@ -110,6 +113,7 @@ def _run_started(run: Run, e: Any) -> None:
 def _adopted(run: Run, e: Any) -> None:
     for field, value in e["state"].items():
         run[field] = value  # type: ignore[literal-required]
+    run["flying"] = [name for name, a in run["attempts"].items() if a["status"] in ("dispatched", "running")]
 
 
 def _paused(run: Run, e: Any) -> None:
@@ -133,9 +137,10 @@ def _picked_up(run: Run, e: Any) -> None:
 
 
 def _parked(run: Run, e: Any) -> None:
+    resting = run["pause"]["resting"] if run["pause"] else run["status"]
     run["pause"] = {
         "kind": "parked", "reason": e["reason"], "step": run["position"], "attempts": run["retries"],
-        "last_feedback": e["until"], "recommendations": [], "resting": run["status"],
+        "last_feedback": e["until"], "recommendations": [], "resting": resting,
     }  # fmt: skip
     run["status"] = "parked"
     run["paused_at"] = e["at"]
@@ -236,7 +241,8 @@ def _step_skipped(run: Run, e: Any) -> None:
 
 def _stage_restarted(run: Run, e: Any) -> None:
     count = sum(1 for r in run["restarts"] if r["stage"] == e["stage"]) + 1
-    run["restarts"].append({"stage": e["stage"], "reason": e["reason"], "at": e["at"], "restart": count})
+    restart: Any = {"stage": e["stage"], "reason": e["reason"], "at": e["at"], "restart": count, **e.get("extra", {})}
+    run["restarts"].append(restart)
     # What the stage and those behind it had is void: reviews are taken again, outputs recorded again.
     steps = [entry["step"] for entry in run["schedule"]]
     for step in steps[steps.index(e["to"]) :] if e["to"] in steps else []:
@@ -266,7 +272,7 @@ def _attempt_dispatched(run: Run, e: Any) -> None:
         "summary": e["summary"], "started_at": e["at"], "ended_at": None, "usage": {}, "reserved": e["reserved"],
         "receipt": {}, "extra": e["extra"],
     }  # fmt: skip
-    _add(run["budget"]["reserved"], e["reserved"], 1)
+    notes.set_aside(run, e)
     progress.seat_taken(run, e)
 
 
@@ -283,27 +289,22 @@ def _attempt_finished(run: Run, e: Any) -> None:
     attempt["summary"] = e["summary"] or attempt["summary"]
     attempt["ended_at"] = e["at"]
     attempt["extra"].update(e["extra"])
-    _add(run["budget"]["reserved"], attempt["reserved"], -1)
-    _add(run["budget"]["spent"], e["usage"], 1)
-    progress.seat_answered(run, attempt, e["verdict"] or "ERROR")
+    notes.charge(run, e, attempt, e["usage"])
+    if e["verdict"] == "PARKED":
+        progress.seat_freed(run, attempt)
+    else:
+        progress.seat_answered(run, attempt, e["verdict"] or "ERROR")
 
 
 def _attempt_lost(run: Run, e: Any) -> None:
     attempt = run["attempts"][e["attempt"]]
     attempt["status"], attempt["summary"], attempt["ended_at"] = "lost", e["reason"], e["at"]
-    _add(run["budget"]["reserved"], attempt["reserved"], -1)
+    # Nobody knows what it cost: it is charged what was set aside for it.
+    notes.charge(run, e, attempt, attempt["reserved"] if e["ran"] else {})
     if e["ran"]:
-        # Nobody knows what it cost: it is charged what was set aside for it.
-        _add(run["budget"]["spent"], attempt["reserved"], 1)
         progress.seat_answered(run, attempt, "LOST")
     else:
         progress.seat_freed(run, attempt)
-
-
-def _add(into: Json, amounts: Json, sign: int) -> None:
-    for unit, amount in amounts.items():
-        if isinstance(amount, (int, float)) and not isinstance(amount, bool):
-            into[unit] = into.get(unit, 0) + sign * amount
 
 
 def _items_planned(run: Run, e: Any) -> None:

@@ -170,6 +170,11 @@ def look(fd: int, name: str) -> bytes | None:
     return _look(fd, name)[0]
 
 
+def is_written(fd: int, name: str) -> bool:
+    """Whether somebody has the file open for writing. False where nobody can tell."""
+    return _look(fd, name)[1]
+
+
 def look_when_quiet(fd: int, name: str) -> bytes | None:
     """The same, once nobody has the file open for writing: not half of what is being written in place."""
     text, written = _look(fd, name)

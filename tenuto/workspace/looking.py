@@ -46,6 +46,16 @@ class Files:
         except OSError:
             return None
 
+    def is_written(self, path: str) -> bool:
+        """Whether somebody has the file open for writing at this moment."""
+        from tenuto.files.exchange import is_written
+
+        spot = place(self.root, path, create=False) if self.root else None
+        if spot is None:
+            return False
+        with spot:
+            return is_written(spot.fd, spot.name)
+
     def hash_of(self, path: str) -> str | None:
         return hash_at(self.root, path) if self.root else None
 

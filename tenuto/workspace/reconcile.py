@@ -15,7 +15,7 @@ import posix as os  # the part of it that is C; all of os costs a hook a fifth o
 
 from tenuto.encoding import digest, loads
 from tenuto.errors import Refused
-from tenuto.files.exchange import beside, look, look_when_quiet
+from tenuto.files.exchange import beside, is_written, look, look_when_quiet
 from tenuto.files.places import place, read_all
 from tenuto.workspace.publish import Publication, key_of, shelf, shelf_name, wait_for_whole
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tenuto.ports import Dialect
     from tenuto.workspace.turn import Turn
 
+_ABANDONED_STEPS = 20  # of 10 ms: somebody may be between closing a file and renaming it
 _NOTHING = b"\0 \t\r\n"
 _SMALL = 1 << 18  # bytes; larger artifacts lie in objects/, outside the database
 
@@ -250,9 +251,9 @@ def _damaged(
 
 
 def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str) -> bool:
-    """A writer of the file died before its rename: what it had written aside is its edit."""
+    """A writer of the file died before its rename: what it had written aside is its edit. One that lives is left alone."""
     stand_in = getattr(dialect, "stand_in", {}).get(path)
-    text = _read(root, stand_in) if stand_in else None
+    text = _abandoned(root, path, stand_in) if stand_in else None
     if text is None:
         return False
     from tenuto.workspace.foreign import absorb, known
@@ -260,8 +261,24 @@ def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str
     if not known(turn, key, text):
         absorb(turn, run, dialect, path, key, text)
     turn.workspace.warn(f"{path} was gone; {stand_in}, which its last writer left behind, was taken in its place")
-    os.rename(f"{root}/{stand_in}", f"{turn.workspace.state}/{shelf_name(key)}-left")
+    turn.used_up.append(f"{root}/{stand_in}")
     return True
+
+
+def _abandoned(root: str, path: str, stand_in: str) -> bytes | None:
+    """What was left aside, when nobody renames it within a moment."""
+    from time import sleep
+
+    for _ in range(_ABANDONED_STEPS):
+        text = _read(root, stand_in, quiet=True)
+        if text is None or _read(root, path) is not None:
+            return None
+        sleep(0.01)
+    spot = place(root, stand_in, create=False)
+    if spot is None:
+        return None
+    with spot:
+        return None if is_written(spot.fd, spot.name) else text
 
 
 def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:

@@ -11,6 +11,8 @@ leaves files that the next turn repairs. An exception inside the block takes eve
 
 from __future__ import annotations
 
+from os import unlink
+
 from tenuto.core.decide import decide, decide_repo
 from tenuto.core.fold import apply, apply_repo
 from tenuto.encoding import digest, dumps, loads
@@ -115,6 +117,7 @@ class Turn:
         # Artifacts to be shown: path -> run, hash, content (or the name of the file that holds it).
         self.artifacts: dict[str, tuple[str, str, bytes | str]] = {}
         self._logs: dict[str, bytes] = {}
+        self.used_up: list[str] = []  # files that others left behind, absorbed: removed when all is durable
 
     # -- looking
 
@@ -263,6 +266,8 @@ class Turn:
             else:
                 journal.rollback()
             publish_all(self.workspace, publications)
+            for path in self.used_up:
+                unlink(path)
         finally:
             self._unlock()
 

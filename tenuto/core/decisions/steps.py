@@ -160,14 +160,14 @@ def restart_stage(case: Case, c: Any) -> list[Any]:
     if here is None or stages.index(stage) > stages.index(here.get("stage")):
         raise Refused("stage-ahead", f"run {run['id']} has not reached {stage}; it cannot be restarted", stage=stage)
     _refuse_exhausted(run, stage)
-    return restarted(case, stage, c["reason"])
+    return restarted(case, stage, c["reason"], c.get("extra"))
 
 
-def restarted(case: Case, stage: str, reason: str) -> list[Any]:
+def restarted(case: Case, stage: str, reason: str, extra: Any = None) -> list[Any]:
     """A stage begins again; fold() voids what it and the stages behind it had."""
     first = next(entry["step"] for entry in case.run["schedule"] if entry.get("stage") == stage)
     return [
-        case.event("StageRestarted", stage=stage, reason=reason, to=first),
+        case.event("StageRestarted", stage=stage, reason=reason, to=first, extra=extra or {}),
         case.event("StepStarted", step=first, item=None, iteration=1, hop={}),
     ]
 

@@ -1,0 +1,219 @@
+"""A state.json from before Tenuto goes on where it is; somebody else's file is left alone; a dying writer's .tmp is recovered."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from tenuto.errors import Refused, TenutoError
+from tests.unit.staged.conftest import APPROVED, Repository
+from tests.unit.staged.test_edits import REAL_KEYS
+
+ADOPTED: Any = {
+    "version": 2,
+    "task": "Rework the login",
+    "status": "in_progress",
+    "currentStage": "PLAN",
+    "currentPhase": "1.3",
+    "pipelineProfile": "thorough",
+    "codexAvailable": False,
+    "ownerPpid": "4711",
+    "reviewer": "subagents:claude-reviewer",
+    "gates": {"PLAN->IMPLEMENT": {"required": ["1.2-plan.md", "1.3-plan-review.json"], "phase": "1.3"}},
+    "stages": {
+        "EXPLORE": {"status": "completed", "agentCount": 3},
+        "PLAN": {
+            "status": "in_progress",
+            "phases": {"1.3": {"status": "in_progress", "fixAttempts": 2, "dispatchRetries": 1, "note": "kept"}},
+            "restartCount": 1,
+            "stageRestarts": 1,
+        },
+    },
+    "reviewPolicy": {"minBlockSeverity": "MEDIUM", "maxFixAttempts": 3, "maxStageRestarts": 1},
+    "restartHistory": [{"stage": "PLAN", "reason": "review", "restartedAt": "2026-01-28T09:00:00Z"}],
+    "files": {"0": ".agents/tmp/phases/0-explore.md", "1.2": ".agents/tmp/phases/1.2-plan.md"},
+    "startedAt": "2026-01-28T08:00:00Z",
+    **REAL_KEYS,
+}
+
+
+def adopted(repository: Repository, **changes: Any) -> Repository:
+    repository.phases.mkdir(parents=True)
+    (repository.phases / "0-explore.md").write_text("explored\n")
+    (repository.phases / "1.2-plan.md").write_text("planned\n")
+    repository.write({**ADOPTED, **changes})
+    return repository
+
+
+def old(repository: Repository, path: Any, text: str) -> None:
+    """A file that its writer left a while ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (time.time() - 60, time.time() - 60))
+
+
+# ---- adoption ----------------------------------------------------------------------------------------
+
+
+def test_a_look_changes_nothing(repository: Repository) -> None:
+    adopted(repository)
+    before = repository.file.read_bytes()
+    assert repository.staged.read() == ADOPTED
+    assert repository.file.read_bytes() == before and sorted(os.listdir(repository.root)) == [".agents"]
+
+
+def test_the_first_command_takes_the_file_over_and_loses_nothing(repository: Repository) -> None:
+    adopted(repository)
+    state = repository.staged.update({"webSearch": False})
+    assert state == repository.state
+    for key in ("task", "status", "currentStage", "currentPhase", "ownerPpid", "files", "startedAt", *REAL_KEYS):
+        assert state[key] == ADOPTED[key], key
+    assert state["stages"]["EXPLORE"] == {"status": "completed", "agentCount": 3}
+    plan = state["stages"]["PLAN"]
+    assert (plan["status"], plan["restartCount"], plan["stageRestarts"]) == ("in_progress", 1, 1)
+    assert plan["phases"]["1.3"].items() >= {"fixAttempts": 2, "dispatchRetries": 1, "note": "kept"}.items()
+    assert state["restartHistory"][0].items() >= ADOPTED["restartHistory"][0].items()
+    assert len(state["schedule"]) == 15 and "FINAL->COMPLETE" in state["gates"]
+
+
+def test_an_adopted_task_goes_on_under_the_rules(repository: Repository) -> None:
+    adopted(repository)
+    assert repository.staged.advance() == {"passed": False, "missing": ["1.3-plan-review.json"]}
+    repository.output("1.3", {**APPROVED, "issues": [{"severity": "LOW"}]})  # its own policy: MEDIUM blocks
+    assert repository.staged.advance()["currentPhase"] == "2.1"
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [("pending", "pending"), ("stopped", "stopped"), ("blocked", "blocked"), ("completed", "completed"),
+     ("failed", "failed"), ("done", "completed"), ("in-progress", "in_progress"), ("restarting", "in_progress")],
+)  # fmt: skip
+def test_statuses_are_understood_in_the_spellings_of_real_files(
+    repository: Repository, status: str, shown: str
+) -> None:
+    adopted(repository, status=status)
+    assert repository.staged.update({"webSearch": False})["status"] == shown
+
+
+def test_a_last_review_that_lies_on_disk_is_judged_again(repository: Repository) -> None:
+    """The old system let it pass; the gate at the end does not."""
+    adopted(repository, currentStage="FINAL", currentPhase="4.3")
+    (repository.phases / "4.2-final-review.json").write_text(json.dumps({"status": "needs_revision"}))
+    repository.edit(files={"4.2": ".agents/tmp/phases/4.2-final-review.json"})
+    assert repository.staged.advance() == {"passed": False, "missing": ["4.2-final-review.json"]}
+    assert repository.staged.restart("FINAL", "again")["currentPhase"] == "4.1"
+
+
+def test_the_bytes_from_before_are_kept(repository: Repository) -> None:
+    adopted(repository)
+    before = repository.file.read_bytes()
+    repository.staged.update({"webSearch": False})
+    from tenuto.encoding import digest
+    from tenuto.workspace.versions import stored_version
+
+    assert stored_version(repository.workspace, digest(before)) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"version": 4, "terraform_version": "1.5.0", "serial": 3, "resources": []}),
+        json.dumps({"version": 2, "tabs": []}),
+        json.dumps({**ADOPTED, "version": 1}),
+        json.dumps({**ADOPTED, "version": 3}),
+        json.dumps([1, 2]),
+        "not json",
+        '{"version": 2, "task": "a", "task": "b"}',
+    ],
+)
+def test_somebody_elses_state_file_is_refused_by_name_and_untouched(repository: Repository, text: str) -> None:
+    repository.write(text)
+    for act in (
+        lambda: repository.staged.read(),
+        lambda: repository.staged.update({"webSearch": False}),
+        lambda: repository.staged.init("task"),
+    ):
+        with pytest.raises(TenutoError) as refusal:
+            act()
+        assert ".agents/tmp/state.json" in refusal.value.message
+    assert repository.file.read_text() == text
+
+
+def test_init_over_an_unfinished_file_from_before_is_refused(repository: Repository) -> None:
+    adopted(repository)
+    before = repository.file.read_bytes()
+    with pytest.raises(Refused) as refusal:
+        repository.staged.init("another")
+    assert refusal.value.code == "unfinished" and repository.file.read_bytes() == before
+
+
+# ---- what a dying writer left ------------------------------------------------------------------------
+
+
+def test_a_lone_left_over_is_put_in_its_place(repository: Repository) -> None:
+    old(repository, repository.left, json.dumps(ADOPTED))
+    assert repository.staged.read() == ADOPTED
+    assert repository.state == ADOPTED and not repository.left.exists()
+
+
+def test_a_left_over_beside_the_file_is_removed(repository: Repository) -> None:
+    repository.write(ADOPTED)
+    old(repository, repository.left, '{"version": 2, "ta')
+    assert repository.staged.read() == ADOPTED
+    assert not repository.left.exists()
+
+
+def test_a_left_over_that_is_broken_is_never_promoted(repository: Repository) -> None:
+    old(repository, repository.left, '{"version": 2, "ta')
+    with pytest.raises(Refused):
+        repository.staged.read()
+    assert repository.left.exists() and not repository.file.exists()
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_a_live_writers_file_is_left_alone(repository: Repository, main: bool) -> None:
+    """It has the file open, however long ago it last wrote to it."""
+    if main:
+        repository.write(ADOPTED)
+    old(repository, repository.left, json.dumps(ADOPTED))
+    script = "import sys; held = open(sys.argv[1], 'r+'); print('open', flush=True); input()"
+    words = [sys.executable, "-c", script, str(repository.left)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "open\n"
+        assert repository.staged.read() == (ADOPTED if main else None)
+        assert repository.left.exists() and repository.file.exists() is main
+        writer.communicate("\n")
+    assert repository.staged.read() == ADOPTED
+    assert repository.file.exists() and not repository.left.exists()
+
+
+def test_where_a_journal_exists_a_lone_left_over_is_an_edit(started: Repository) -> None:
+    started.file.rename(started.left)
+    state = {**json.loads(started.left.read_text()), "loopIteration": 7}
+    started.left.write_text(json.dumps(state))
+    started.staged.update({"webSearch": False})
+    assert started.state["loopIteration"] == 7 and started.state["webSearch"] is False
+    assert not started.left.exists()
+
+
+def test_where_a_journal_exists_a_left_over_must_be_allowed_too(started: Repository) -> None:
+    started.file.rename(started.left)
+    started.left.write_text(json.dumps({**json.loads(started.left.read_text()), "status": "completed"}))
+    with pytest.raises(Refused):
+        started.staged.update({"webSearch": False})
+    assert started.left.exists() and not started.file.exists()
+
+
+def test_where_a_journal_exists_a_left_over_beside_the_file_is_removed(started: Repository) -> None:
+    old(started, started.left, "{half")
+    started.staged.update({"webSearch": False})
+    assert not started.left.exists() and started.state["webSearch"] is False
+    started.left.write_text("{a writer is at work")
+    started.staged.update({"webSearch": True})
+    assert started.left.exists()

@@ -1,0 +1,456 @@
+"""The operations on state.json: what each does, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.dialects.staged.document import STATUS, document
+from tenuto.dialects.staged.owner import owns
+from tenuto.dialects.staged.profiles import OUTPUTS, PROFILES
+from tenuto.errors import BadInput, NotFound, Refused
+from tests.unit.staged.conftest import APPROVED, REJECTED, Repository
+
+SEED_KEYS = [
+    "version", "task", "status", "currentStage", "currentPhase", "pipelineProfile", "codexAvailable", "ownerPpid", "worktree",
+    "reviewer", "failureAnalyzer", "difficultyEstimator", "testDeveloper", "docUpdater", "taskAnalysis", "schedule", "gates",
+    "stages", "codexTimeout", "supplementaryPolicy", "coverageThreshold", "webSearch", "reviewPolicy", "restartHistory", "files",
+    "failure", "compaction", "startedAt", "updatedAt", "stoppedAt",
+]  # fmt: skip
+SEED_STATUSES = {"pending", "in_progress", "stopped", "completed", "failed", "blocked", "restarting", "skipped"}
+
+
+# ---- init and read -----------------------------------------------------------------------------------
+
+
+def test_init_writes_every_key_of_the_schema_in_its_order_with_its_default(started: Repository) -> None:
+    state = started.state
+    assert list(state) == SEED_KEYS
+    assert state["version"] == 2 and state["task"] == "Add dark mode"
+    assert (state["status"], state["currentStage"], state["currentPhase"]) == ("in_progress", "EXPLORE", "0")
+    assert state["stages"] == {
+        "EXPLORE": {"status": "in_progress", "agentCount": 0},
+        "PLAN": {"status": "pending", "phases": {}, "restartCount": 0, "blockReason": None},
+        "IMPLEMENT": {"status": "pending", "phases": {}, "restartCount": 0, "blockReason": None},
+        "TEST": {"status": "pending", "enabled": True, "restartCount": 0, "blockReason": None},
+        "FINAL": {"status": "pending", "restartCount": 0, "blockReason": None},
+    }
+    assert state["codexTimeout"] == {
+        "reviewPhases": 300000, "finalReviewPhases": None, "implementPhases": 1800000, "testPhases": 600000,
+        "explorePhases": 600000, "maxRetries": 2,
+    }  # fmt: skip
+    assert state["reviewPolicy"] == {"minBlockSeverity": "LOW", "maxFixAttempts": 10, "maxStageRestarts": 3}
+    assert (state["supplementaryPolicy"], state["coverageThreshold"], state["webSearch"]) == ("on-issues", 90, True)
+    assert (state["restartHistory"], state["files"], state["failure"]) == ([], {}, None)
+    assert state["compaction"] == {"lastCompactedAt": None, "history": []}
+    assert state["startedAt"] == state["updatedAt"] and state["stoppedAt"] is None
+    assert [entry["phase"] for entry in state["schedule"]] == list(OUTPUTS)
+    assert started.staged.read() == state
+
+
+@pytest.mark.parametrize(
+    ("fields", "profile"),
+    [
+        ({"pipelineProfile": "minimal"}, "minimal"),
+        ({"taskAnalysis": {"complexity": "simple"}}, "minimal"),
+        ({"taskAnalysis": {"complexity": "medium"}}, "standard"),
+        ({"taskAnalysis": {"complexity": "complex"}}, "thorough"),
+        ({"pipelineProfile": "standard", "taskAnalysis": {"complexity": "complex"}}, "standard"),
+        ({}, "thorough"),
+    ],
+)
+def test_profile_or_complexity_selects_the_schedule(repository: Repository, fields: Any, profile: str) -> None:
+    state = repository.staged.init("task", **fields)
+    assert state["pipelineProfile"] == profile
+    assert tuple(entry["phase"] for entry in state["schedule"]) == PROFILES[profile]
+
+
+def test_stages_without_phases_are_skipped_and_tests_can_be_left_out(repository: Repository) -> None:
+    state = repository.staged.init("task", pipelineProfile="standard", taskAnalysis={"needsTests": False})
+    assert state["stages"]["TEST"] == {
+        "status": "skipped", "enabled": False, "restartCount": 0, "blockReason": None,
+    }  # fmt: skip
+    assert "IMPLEMENT->FINAL" in state["gates"]
+
+
+def test_without_codex_the_other_agents_are_named(repository: Repository) -> None:
+    state = repository.staged.init("task", codexAvailable=False)
+    assert state["reviewer"] == "subagents:claude-reviewer"
+    assert state["failureAnalyzer"] == "subagents:failure-analyzer"
+
+
+def test_init_keeps_what_it_does_not_know(repository: Repository) -> None:
+    state = repository.staged.init("task", plugin="subagents", reviewPolicy={"maxFixAttempts": 2})
+    assert state["plugin"] == "subagents"
+    assert state["reviewPolicy"] == {"minBlockSeverity": "LOW", "maxFixAttempts": 2, "maxStageRestarts": 3}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pipelineProfile": "huge"},
+        {"taskAnalysis": {"complexity": "hard"}},
+        {"taskAnalysis": []},
+        {"taskAnalysis": {"needsTests": "no"}},
+        {"status": "completed"},
+        {"currentPhase": "4.3"},
+        {"reviewPolicy": {"minBlockSeverity": "NONE"}},
+        {"reviewPolicy": {"maxFixAttempts": -1}},
+    ],
+)
+def test_init_refuses_what_makes_no_state_and_writes_nothing(repository: Repository, fields: Any) -> None:
+    with pytest.raises(BadInput):
+        repository.staged.init("task", **fields)
+    assert not repository.file.exists()
+
+
+def test_init_over_an_unfinished_task_is_refused_and_over_a_finished_one_is_not(started: Repository) -> None:
+    before = started.file.read_bytes()
+    with pytest.raises(Refused) as refusal:
+        started.staged.init("Another")
+    assert refusal.value.code == "unfinished" and "Add dark mode" in refusal.value.message
+    assert started.file.read_bytes() == before
+    started.staged.record_failure("cannot be done")
+    started.edit(plugin="theirs")  # a hook's last word does not stand in the way
+    assert started.staged.init("Another")["task"] == "Another"
+    assert started.state["status"] == "in_progress"
+
+
+def test_the_same_task_twice_becomes_two_runs(started: Repository) -> None:
+    started.staged.record_failure("no")
+    started.staged.init("Add dark mode")
+    with started.workspace.journal.read() as reader:
+        assert sorted(card["id"] for card in reader.runs()) == ["add-dark-mode", "add-dark-mode-2"]
+
+
+def test_read_finds_nothing_where_there_is_nothing_and_makes_nothing(repository: Repository) -> None:
+    assert repository.staged.read() is None
+    assert os.listdir(repository.root) == []
+
+
+def test_every_other_operation_says_that_there_is_no_state(repository: Repository) -> None:
+    for act in (
+        lambda: repository.staged.advance(),
+        lambda: repository.staged.update({"webSearch": False}),
+        lambda: repository.staged.record_output("0", "x"),
+    ):
+        with pytest.raises(NotFound):
+            act()
+
+
+# ---- update ------------------------------------------------------------------------------------------
+
+
+def test_update_merges_deeply_and_replaces_arrays(started: Repository) -> None:
+    started.staged.update({"codexTimeout": {"testPhases": 5}, "reviewFix": {"a": 1, "list": [1, 2]}})
+    state = started.staged.update({"reviewFix": {"b": 2, "list": [3]}})
+    assert state["codexTimeout"]["testPhases"] == 5 and state["codexTimeout"]["maxRetries"] == 2
+    assert state["reviewFix"] == {"a": 1, "list": [3], "b": 2}
+    assert started.state == state
+
+
+def test_update_sets_updated_at(repository: Repository) -> None:
+    clock = iter(f"2026-01-29T10:15:{second:02d}.000Z" for second in range(60))
+    staged = tenuto.open(str(repository.root), clock=lambda: next(clock)).staged
+    first = staged.init("task")["updatedAt"]
+    assert staged.update({"webSearch": False, "updatedAt": "1999"})["updatedAt"] > first
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["status", "currentStage", "currentPhase", "stages", "files", "failure", "restartHistory", "schedule", "gates", "version"],
+)  # fmt: skip
+def test_update_of_what_has_an_operation_is_refused_by_name(started: Repository, key: str) -> None:
+    before = started.file.read_bytes()
+    with pytest.raises(Refused) as refusal:
+        started.staged.update({"webSearch": False, key: started.state[key]})
+    assert refusal.value.code == "not-by-update" and key in refusal.value.message
+    assert started.file.read_bytes() == before
+
+
+# ---- outputs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", OUTPUTS)
+def test_every_phase_output_has_its_name(started: Repository, phase: str) -> None:
+    content: Any = {"a": 1} if OUTPUTS[phase].endswith(".json") else "text\n"
+    answer = started.staged.record_output(phase, content)
+    path = started.root / answer["path"]
+    assert path == started.phases / OUTPUTS[phase] and path.stat().st_size > 0
+    assert started.state["files"] == {phase: f".agents/tmp/phases/{OUTPUTS[phase]}"}
+
+
+def test_an_output_that_the_agent_wrote_itself_is_recorded_as_it_is(started: Repository) -> None:
+    started.phases.mkdir()
+    (started.phases / "0-explore.md").write_text("found it\n")
+    started.staged.record_output("0")
+    assert started.staged.validate_gate() == {"passed": True}
+    assert (started.phases / "0-explore.md").read_text() == "found it\n"
+
+
+def test_an_output_comes_from_a_file_too(started: Repository, tmp_path: Path) -> None:
+    source = tmp_path / "elsewhere.md"
+    source.write_bytes(b"x" * (5 << 20))
+    assert started.staged.record_output("0", file=str(source))["size"] == 5 << 20
+    assert (started.phases / "0-explore.md").stat().st_size == 5 << 20
+
+
+def test_outputs_that_cannot_be_used_are_refused(started: Repository) -> None:
+    for act in (
+        lambda: started.staged.record_output("0", "  \n"),
+        lambda: started.staged.record_output("2.1", "{not json"),
+        lambda: started.staged.record_output("9.9", "x"),
+    ):
+        with pytest.raises(BadInput):
+            act()
+    with pytest.raises(NotFound):
+        started.staged.record_output("0")
+    assert started.state["files"] == {}
+
+
+# ---- gates -------------------------------------------------------------------------------------------
+
+
+def test_a_gate_without_its_file_blocks_in_the_seeds_words_and_a_later_pass_clears_it(started: Repository) -> None:
+    assert started.staged.validate_gate() == {"passed": False, "missing": ["0-explore.md"]}
+    state = started.state
+    assert state["status"] == "blocked"
+    assert state["stages"]["EXPLORE"]["blockReason"] == (
+        "Gate check failed: missing 0-explore.md. Phase 0 must complete before transitioning to PLAN."
+    )
+    started.output("0")
+    assert started.staged.validate_gate() == {"passed": True}
+    assert started.state["status"] == "in_progress"
+    assert started.state["stages"]["EXPLORE"] == {"status": "in_progress", "agentCount": 0}
+
+
+def test_several_missing_files_are_all_named(started: Repository) -> None:
+    started.go_to("1.3")
+    (started.phases / "1.2-plan.md").unlink()
+    assert started.staged.advance() == {"passed": False, "missing": ["1.2-plan.md", "1.3-plan-review.json"]}
+    assert started.state["stages"]["PLAN"]["blockReason"] == (
+        "Gate check failed: missing 1.2-plan.md, 1.3-plan-review.json. "
+        "Phase 1.3 must complete before transitioning to IMPLEMENT."
+    )
+    assert started.state["currentPhase"] == "1.3"
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "blank", "not json"])
+def test_evidence_must_exist_hold_something_and_parse(repository: Repository, damage: str) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    repository.go_to("2.3")
+    tasks = repository.phases / "2.1-tasks.json"
+    repository.output("2.3")
+    match damage:
+        case "gone":
+            tasks.unlink()
+        case "empty":
+            tasks.write_text("")
+        case "blank":
+            tasks.write_text("\n\n")
+        case "not json":
+            tasks.write_text("{")
+    assert repository.staged.advance() == {"passed": False, "missing": ["2.1-tasks.json"]}
+
+
+def test_a_file_that_nobody_recorded_is_no_evidence(started: Repository) -> None:
+    started.phases.mkdir()
+    (started.phases / "0-explore.md").write_text("there, but not recorded\n")
+    assert started.staged.advance() == {"passed": False, "missing": ["0-explore.md"]}
+
+
+def test_an_unknown_gate_is_refused_and_a_gate_of_another_stage_too(started: Repository) -> None:
+    for gate, code in (("EXPLORE->FINAL", "unknown-gate"), ("PLAN->IMPLEMENT", "wrong-stage")):
+        with pytest.raises(Refused) as refusal:
+            started.staged.validate_gate(gate)
+        assert refusal.value.code == code
+    assert started.state["status"] == "in_progress"
+
+
+# ---- advance -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_advance_leads_through_every_phase_and_completes_behind_the_last_gate(
+    repository: Repository, profile: str
+) -> None:
+    repository.staged.init("task", pipelineProfile=profile)
+    walked = []
+    while repository.state["status"] == "in_progress":
+        walked.append(here := repository.state["currentPhase"])
+        repository.output(here)
+        answer = repository.staged.advance()
+        assert answer["advanced"]
+    assert tuple(walked) == PROFILES[profile]
+    state = repository.state
+    assert (state["status"], state["currentPhase"], state["currentStage"]) == ("completed", "4.3", "FINAL")
+    assert {stage["status"] for stage in state["stages"].values()} <= {"completed", "skipped"}
+    assert state["stoppedAt"] is not None
+    with pytest.raises(Refused):
+        repository.staged.advance()
+
+
+def test_the_last_advance_validates_the_final_gate(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    repository.go_to("4.3")
+    (repository.phases / "4.2-final-review.json").unlink()
+    assert repository.staged.advance() == {"passed": False, "missing": ["4.2-final-review.json"]}
+    assert "transitioning to COMPLETE." in repository.state["stages"]["FINAL"]["blockReason"]
+
+
+def test_nothing_advances_past_a_phase_to_another_one(started: Repository) -> None:
+    started.output("0")
+    with pytest.raises(Refused) as refusal:
+        started.staged.advance(to="2.1")
+    assert refusal.value.code == "step-skipped"
+    assert started.state["currentPhase"] == "0"
+
+
+def test_a_review_phase_is_left_with_an_approved_review_only(started: Repository) -> None:
+    """Also in the middle of a stage, where no gate asks for its file."""
+    started.go_to("3.4")
+    with pytest.raises(Refused) as refusal:
+        started.staged.advance()
+    assert refusal.value.code == "not-reviewed"
+    started.output("3.4", REJECTED)
+    with pytest.raises(Refused):
+        started.staged.advance()
+    started.output("3.4", APPROVED)
+    assert started.staged.advance()["currentPhase"] == "3.5"
+
+
+def test_a_review_that_others_recorded_is_judged_before_the_gate(started: Repository) -> None:
+    started.go_to("1.3")
+    (started.phases / "1.3-plan-review.json").write_text(json.dumps(REJECTED))
+    started.edit(files={**started.state["files"], "1.3": ".agents/tmp/phases/1.3-plan-review.json"})
+    answer = started.staged.advance()
+    assert answer["advanced"] is False and answer["review"]["next"] == "supplementary"
+    (started.phases / "1.3-plan-review.json").write_text(json.dumps(APPROVED))
+    assert started.staged.advance()["currentPhase"] == "2.1"
+
+
+# ---- failures, restarts, rests -----------------------------------------------------------------------
+
+
+def test_record_failure_has_the_seeds_shape(started: Repository) -> None:
+    context = {"completedTasks": ["task-1", "task-2"], "failedTask": "task-3", "pendingTasks": ["task-4", "task-5"]}
+    started.staged.record_failure("Task agent timeout on task-3", "2.1", context)
+    state = started.state
+    assert state["status"] == "failed"
+    assert list(state["failure"]) == ["phase", "error", "failedAt", "context"]
+    assert state["failure"] | {"failedAt": ""} == {
+        "phase": "2.1", "error": "Task agent timeout on task-3", "failedAt": "", "context": context,
+    }  # fmt: skip
+    with pytest.raises(Refused):
+        started.staged.advance()
+
+
+def test_a_restart_voids_what_the_stage_had(started: Repository) -> None:
+    started.go_to("1.3")
+    started.output("1.3")
+    answer = started.staged.restart("PLAN", "the plan is wrong")
+    assert (answer["currentPhase"], answer["restartCount"]) == ("1.1", 1)
+    state = started.state
+    assert [(entry["stage"], entry["reason"]) for entry in state["restartHistory"]] == [("PLAN", "the plan is wrong")]
+    assert list(state["files"]) == ["0"]
+    assert state["stages"]["PLAN"]["phases"] == {"1.1": {"status": "in_progress"}}
+    for phase in ("1.1", "1.2"):
+        started.output(phase)
+        started.staged.advance()
+    assert started.staged.advance() == {"passed": False, "missing": ["1.3-plan-review.json"]}
+
+
+def test_restarts_have_a_limit(repository: Repository) -> None:
+    repository.staged.init("task", reviewPolicy={"maxStageRestarts": 2})
+    repository.staged.restart("EXPLORE", "one")
+    repository.staged.restart("EXPLORE", "two")
+    with pytest.raises(Refused) as refusal:
+        repository.staged.restart("EXPLORE", "three")
+    assert refusal.value.code == "restarts-exhausted"
+
+
+def test_a_stage_that_was_not_reached_is_not_restarted(started: Repository) -> None:
+    with pytest.raises(Refused):
+        started.staged.restart("TEST", "why not")
+
+
+def test_stop_and_resume(started: Repository) -> None:
+    assert started.staged.stop("lunch")["status"] == "stopped"
+    assert started.state["stoppedAt"] is not None
+    started.output("0")
+    with pytest.raises(Refused):
+        started.staged.advance()
+    assert started.staged.resume()["status"] == "in_progress"
+    assert started.state["stoppedAt"] is None
+    assert started.staged.advance()["currentPhase"] == "1.1"
+
+
+# ---- whose it is -------------------------------------------------------------------------------------
+
+
+def test_the_owner_is_a_process_not_a_number(repository: Repository) -> None:
+    """A number that was given to another process since does not own the state."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as session:
+        repository.staged.init("task", ownerPpid=str(session.pid))
+        assert repository.staged.owner(session.pid) == {"ownerPpid": str(session.pid), "alive": True, "owns": True}
+        assert repository.staged.owner(os.getpid())["owns"] is False
+        workspace = repository.workspace
+        run = workspace.load("task")
+        session.communicate(b"\n")
+    assert repository.staged.owner(session.pid) == {"ownerPpid": str(session.pid), "alive": False, "owns": False}
+    run["settings"] |= {"ownerPpid": str(os.getpid()), "owner": {"pid": str(os.getpid()), "began": "1@another-boot"}}
+    assert not owns(run, os.getpid())
+
+
+def test_a_linked_work_tree_has_a_state_of_its_own_and_says_which_it_is(tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path / "main"), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(tmp_path / "main")], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    linked = tmp_path / "main--subagent"
+    subprocess.run([*git, "worktree", "add", "-q", "-b", "subagents/dark-mode", str(linked)], check=True)
+    here, there = Repository(tmp_path / "main"), Repository(linked)
+    here.staged.init("In the main tree")
+    there.staged.init("In the linked tree")
+    assert here.state["worktree"] is None
+    assert there.state["worktree"] == {
+        "path": str(linked), "branch": "subagents/dark-mode", "createdAt": there.state["startedAt"],
+    }  # fmt: skip
+    there.staged.record_output("0", "x")
+    assert there.staged.advance()["currentPhase"] == "1.1"
+    assert here.state["currentPhase"] == "0"
+
+
+# ---- one vocabulary ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("created", "pending"), ("running", "in_progress"), ("paused", "stopped"), ("waiting_gate", "blocked"),
+        ("parked", "stopped"), ("stopped", "stopped"), ("blocked", "blocked"), ("restarting", "restarting"),
+        ("completed", "completed"), ("failed", "failed"), ("cancelled", "stopped"), ("poc-complete", "completed"),
+        ("graduated", "completed"),
+    ],
+)  # fmt: skip
+def test_every_status_of_a_run_is_shown_in_the_seeds_words(started: Repository, status: Any, shown: str) -> None:
+    run = started.workspace.load("add-dark-mode")
+    run["status"] = status
+    state = document(run)
+    assert state["status"] == shown and shown in SEED_STATUSES
+    assert {stage["status"] for stage in state["stages"].values()} <= SEED_STATUSES
+    assert state["currentPhase"] in OUTPUTS and state["currentStage"] in state["stages"]
+
+
+def test_no_status_is_forgotten() -> None:
+    from typing import get_args
+
+    from tenuto.core.records import Status
+
+    assert set(STATUS) == set(get_args(Status))
