@@ -35,13 +35,22 @@ def answer(words: list[str]) -> int:
 
             return run(words)
         if words[0] == "-C":
-            os.chdir(words[1])
+            enter(words[1])
             words = words[2:]
         return hot(words[1:])
     except BrokenPipeError:
         return close_quietly()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # whatever it is, it is told, never thrown at people
         return tell(error, "--json" in words)
+
+
+def enter(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        from tenuto.errors import BadInput
+
+        raise BadInput("bad-folder", f"{folder}: {error.strerror}", "name a folder that is there") from None
 
 
 def find_hot(words: list[str]) -> Callable[[list[str]], int] | None:
@@ -77,7 +86,7 @@ def tell(error: BaseException, as_json: bool) -> int:
 
 
 def _coloured(text: str) -> str:
-    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
     word, bracket, rest = text.partition(" [")
     return text if plain else f"\x1b[1;31m{word}\x1b[0m{bracket}{rest}"
 

@@ -95,7 +95,7 @@ class Demo:
     def __init__(self, root: str) -> None:
         self.root = root
         self.seen: list[tuple[str, str]] = []
-        self.bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._number = 0
 
     def title(self, text: str) -> None:

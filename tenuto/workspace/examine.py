@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
+    from tenuto.ports import Reader
     from tenuto.stores.verify import Finding
     from tenuto.workspace.turn import Workspace
 
@@ -35,8 +36,28 @@ def examine(workspace: Workspace, only: str | None = None) -> Report:
             if not bad and name != REPO:
                 sound.add(name)
                 findings += missing_contents(workspace, reader, name)
-        findings += compare_files(workspace, reader, sound)
         if only is None:
-            findings += [*verify_contents(db), *compare_logs(workspace, reader)]
+            findings += verify_contents(db)
+        files = _compare(workspace, reader, sound, only)
         events = sum(reader.version(name) for name in chosen)
-    return {"runs": len([name for name in chosen if name != REPO]), "events": events, "findings": findings}
+    if files:
+        files = _compare_again(workspace, sound, only, files)
+    return {"runs": len([name for name in chosen if name != REPO]), "events": events, "findings": findings + files}
+
+
+def _compare(workspace: Workspace, reader: Reader, runs: set[str], only: str | None) -> list[Finding]:
+    logs = compare_logs(workspace, reader) if only is None else ()
+    return [*compare_files(workspace, reader, runs), *logs]
+
+
+def _compare_again(workspace: Workspace, runs: set[str], only: str | None, found: list[Finding]) -> list[Finding]:
+    """A writer may have been between its commit and its files while we looked. Under the lock there is none."""
+    try:
+        workspace.journal.lock()
+    except OSError:
+        return found  # it may not be written to: then nobody does
+    try:
+        with workspace.journal.read() as reader:
+            return _compare(workspace, reader, runs, only)
+    finally:
+        workspace.journal.unlock()

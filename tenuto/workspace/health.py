@@ -55,9 +55,8 @@ def _check_sqlite() -> Iterator[Check]:
         yield check(
             "note",
             "sqlite",
-            f"SQLite {sqlite_version}: before 3.51.3, a log reset while others write could damage a database."
-            " Tenuto's lock keeps clear of it; other programs do not know the lock",
-            "write to journal.db with nothing but tenuto, or use a Python with a newer SQLite",
+            f"SQLite {sqlite_version} has a rare fault (mended in 3.51.3) that Tenuto's lock keeps clear of",
+            "let nothing but tenuto write to journal.db, or use a Python with a newer SQLite",
         )
     else:
         yield check("ok", "sqlite", f"SQLite {sqlite_version}")

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import tenuto
+from tenuto.workspace.examine import examine
+
 ROOT = Path(__file__).resolve().parents[2]
 Program = Callable[..., subprocess.CompletedProcess[str]]
 TENUTO = [sys.executable, "-m", "tenuto"]
@@ -49,13 +52,41 @@ def test_data_and_talk_take_different_ways(program: Program) -> None:
 def test_a_hot_command_never_loads_click(program: Program) -> None:
     """A command that runs inside an agent's session starts before anything heavy is imported."""
     watched = [sys.executable, "-X", "importtime", "-m", "tenuto"]
-    hot = subprocess.run([*watched, "context", "LIST"], capture_output=True, text=True, check=True)
+    for words in (["context", "LIST"], ["context", "LIST", "--json"], ["-C", ".", "context", "LIST"]):
+        hot = subprocess.run([*watched, *words], capture_output=True, text=True, check=True)
+        assert "dark-mode" in hot.stdout
+        for module in ("click", "rich", "json", "argparse", "subprocess"):
+            assert f" {module}\n" not in hot.stderr, module
     cold = subprocess.run([*watched, "list"], capture_output=True, text=True, check=True)
-    assert "dark-mode" in hot.stdout
-    for module in ("click", "rich", "json", "argparse", "subprocess"):
-        assert f" {module}\n" not in hot.stderr, module
     assert " click\n" in cold.stderr
     assert " rich\n" not in cold.stderr, "not even a cold command draws where there is no terminal"
+
+
+def test_a_hot_command_may_be_reached_in_any_way(program: Program) -> None:
+    """`--json` and `-C` before the command mean the same as for every other one."""
+    plain = program("context", "LIST", "--json")
+    assert plain.returncode == 0
+    for words in (["--json", "context", "LIST"], ["-C", ".", "context", "LIST", "--json"]):
+        assert program(*words).stdout == plain.stdout
+    assert program("-C", "nowhere", "context", "LIST").returncode == 2
+
+
+def test_verify_is_not_misled_by_writers_at_work(program: Program) -> None:
+    """While another process writes, the files are never found to be other than the journal says."""
+    write = (
+        "import tenuto; w = tenuto.open('.')\n"
+        "for n in range(150):\n"
+        "    with w.turn() as turn: turn.do('dark-mode', {'do': 'SetFlags', 'flags': {'n': n}})\n"
+        "    with w.turn() as turn: turn.do('dark-mode', {'do': 'StartStep', 'step': f's{n}'})"
+    )
+    looked = 0
+    with subprocess.Popen([sys.executable, "-c", write]) as writer:
+        opened = tenuto.open(".")
+        while writer.poll() is None or not looked:
+            assert [found for found in examine(opened)["findings"] if found["severity"] != "behind"] == []
+            looked += 1
+        opened.journal.close()  # type: ignore[attr-defined]
+    assert writer.returncode == 0
 
 
 def test_a_process_that_ends_leaves_the_log_to_whoever_holds_the_lock(program: Program) -> None:

@@ -6,14 +6,13 @@ that help costs no imports either.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 import click
 
 from tenuto.entrypoints.cli import frame
-from tenuto.entrypoints.launch import HOT
+from tenuto.entrypoints.launch import HOT, enter
 from tenuto.errors import BadInput
 
 # name -> (module, one line). Sections and commands are listed in this order.
@@ -135,10 +134,7 @@ def _pass_on(name: str) -> click.Command:
 
 def _change_folder(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None and not ctx.resilient_parsing:
-        try:
-            os.chdir(value)
-        except OSError as error:
-            raise BadInput("bad-folder", f"{value}: {error.strerror}") from None
+        enter(value)
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

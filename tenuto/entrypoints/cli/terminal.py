@@ -58,7 +58,7 @@ def show(parts: Iterable[Part]) -> None:
 
 def say(text: str) -> None:
     """Talk: to standard error, never mixed with data."""
-    sys.stderr.write(inert(text, keep="\n") + "\n")
+    sys.stderr.write(inert(text) + "\n")
 
 
 def when(at: str | None) -> str:
@@ -88,7 +88,7 @@ def _show_line(part: str | Heading | Marked, console: Console) -> None:
 def _console() -> Console:
     from rich.console import Console
 
-    bare = "NO_COLOR" in os.environ
+    bare = bool(os.environ.get("NO_COLOR"))
     return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, color_system=None if bare else "auto")
 
 
@@ -123,7 +123,16 @@ def _fitted(natural: list[int], width: int) -> list[int]:
 
 
 def _show_plainly(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
+    widths = [max(map(_cells, column)) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        line = "  ".join(cell + " " * (width - _cells(cell)) for cell, width in zip(row, widths, strict=True))
         sys.stdout.write(line.rstrip() + "\n")
+
+
+def _cells(text: str) -> int:
+    """How wide a terminal draws it."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
