@@ -235,6 +235,11 @@ def _read_current(run: Run, before: bytes, after: bytes) -> list[Any]:
     if name and name != run["id"]:
         raise Refused("other-task", f"it points to the task {name}")
     ours = set(before.decode("utf-8", "replace").splitlines()) - set(str(kept(run).get("notes") or "").splitlines())
-    labels = ("**Task:**", "**Mode:**", "**Workflow:**", "**Status:**", "**Path:**")
-    lines = [line for line in text.splitlines() if line not in ours and not line.startswith((*labels, "## Notes"))]
-    return [{"do": "AbsorbEdit", "extra": {"notes": "\n".join(lines).strip("\n")}}]
+    labels = ("**Task:**", "**Mode:**", "**Workflow:**", "**Status:**", "**Path:**", "## Notes")
+    theirs: list[str] = []
+    for line in text.splitlines():
+        if not line.strip():
+            theirs += [""] if theirs and theirs[-1] else []
+        elif line not in ours and not line.startswith(labels):
+            theirs.append(line)
+    return [{"do": "AbsorbEdit", "extra": {"notes": "\n".join(theirs).strip("\n")}}]

@@ -30,7 +30,10 @@ HEADER = b"# Context History\n"
 def log(run: Run, events: list[Any]) -> dict[str, bytes]:
     if run["dialects"][NAME].get("as_found"):
         return {}
-    text = "".join(entry(run, event) for event in events)
+    adopted = any(event["type"] == "Adopted" for event in events)
+    # What lay in an adopted folder is no news: its own history tells of it.
+    told = [event for event in events if not (adopted and event["type"] == "ArtifactStored" and event["by"] == "external")]
+    text = "".join(entry(run, event) for event in told)
     return {HISTORY: text.encode()} if text else {}
 
 

@@ -50,7 +50,9 @@ def render(run: Run, repo: Repo) -> dict[str, bytes]:
     if is_current(run, repo):
         files[CURRENT] = current_task(run).encode()
     if ended:
-        files[metrics_of(run["id"])] = pretty(metrics(run, ended, figures)).encode()
+        shown = metrics(run, ended, figures)
+        lay_over(shown, kept(run).get("metrics", {}))
+        files[metrics_of(run["id"])] = pretty(shown).encode()
     return files
 
 
@@ -116,7 +118,7 @@ def _running(visit: Any, others: Any) -> dict[str, Any]:
 def completed_phases(run: Run, ended: list[Any]) -> list[dict[str, Any]]:
     """Entries that others wrote stay as they wrote them."""
     found = kept(run).get("phases", {})
-    return [found.get(str(at)) or _completed(visit) for at, visit in enumerate(ended)]
+    return [found[str(at)] if str(at) in found else _completed(visit) for at, visit in enumerate(ended)]
 
 
 def _completed(visit: Any) -> dict[str, Any]:

@@ -72,9 +72,8 @@ def open_history(turn: Turn) -> None:
 
 
 def named(turn: Turn, task: str) -> Run:
-    """The task of that name, or the current one; ready to be changed."""
-    run = _by_name(turn, task) if task else _current(turn)
-    return run
+    """The task of that name, or the current one."""
+    return _by_name(turn, task) if task else _current(turn)
 
 
 def _by_name(turn: Turn, task: str) -> Run:
@@ -122,7 +121,10 @@ def _current(turn: Turn) -> Run:
             raise
         from tenuto.dialects.context.adoption import adopt_current
 
-        run = turn.run(adopt_current(turn) or slug)
+        chosen = adopt_current(turn)
+        if chosen is None:
+            raise
+        run = turn.run(chosen)
     if run is None or NAME not in run["dialects"]:
         raise no_current_task()
     return run
