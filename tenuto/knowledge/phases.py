@@ -17,8 +17,11 @@ from tenuto.errors import BadInput
 FULL = ("full",)
 WHOLE = ("whole",)
 DESIGN = ("decisions", "files", "constraints", "patterns")
-CONTRACT = ("signatures", "types", "edge-cases", "files")
-CHECKS = ("signatures", "types", "edge-cases", "behaviors")
+# Edge cases are often told where behavior is, so an implementer gets that too; it gives way to a budget first.
+CONTRACT = ("signatures", "types", "edge-cases", "files", "behaviors")
+CHECKS = ("signatures", "types", "edge-cases", "behaviors", "checks")
+# Kinds that many good texts do not have: not finding them is no news.
+OPTIONAL = {"behaviors", "checks"}
 FEEDBACK = ("fix", "issues", "preserve", "tests")
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from tenuto.errors import BadInput
 from tenuto.knowledge.budget import dropped, fit
 from tenuto.knowledge.packs import REPEATED, heading_text, render_dropped, render_pack, render_receipts
-from tenuto.knowledge.phases import FEEDBACK, FULL, SAME_AS, WHOLE, rows_for
+from tenuto.knowledge.phases import FEEDBACK, FULL, OPTIONAL, SAME_AS, WHOLE, rows_for
 from tenuto.knowledge.tokens import estimate_tokens
 
 TYPE_CHECKING = False
@@ -77,7 +77,8 @@ def _add_artifact(pack: Pack, artifact: Artifact, row: Row, sought: tuple[str, .
         return set()
     pack["parts"] += _without_repeats(pack, [_part(artifact, piece) for piece in condensed["pieces"]])
     if row.parts != FEEDBACK:
-        pack["absent"] += [f"{artifact['name']}: {kind}" for kind in sought if kind not in condensed["kinds"]]
+        lacking = [kind for kind in sought if kind not in condensed["kinds"] and kind not in OPTIONAL]
+        pack["absent"] += [f"{artifact['name']}: {kind}" for kind in lacking]
     return condensed["kinds"]
 
 

@@ -31,6 +31,7 @@ ITEMS = [
     "- Toggling twice – the check-in is removed",
 ]
 STORIES = [
+    "When we sorted the rules, eleven were left and two were missing.",
     "We asked three customers what they would do if the service failed.",
     "The prototype was written in an afternoon and did what it was meant to do.",
     "Search was the most requested feature in the last three surveys.",

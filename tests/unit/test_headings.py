@@ -94,7 +94,7 @@ def test_a_section_is_found_whatever_its_heading_looks_like(style: str) -> None:
         ("Component Props", "types"),
         ("Database schema", "types"),
         ("Expected behaviour", "behaviors"),
-        ("Acceptance Criteria", "behaviors"),
+        ("Acceptance Criteria", "checks"),
         ("issues_to_fix", "fix"),
         ("What to preserve", "preserve"),
         ("Positive findings", "preserve"),

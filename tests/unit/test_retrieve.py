@@ -343,6 +343,14 @@ def test_what_two_artifacts_both_say_is_said_once() -> None:
     assert pack["receipts"][1]["tokens_in"] == 0
 
 
+def test_an_implementation_does_not_repeat_the_interface() -> None:
+    """A signature that was given is not given again with the code that implements it."""
+    code = "\n## Sketch\n\n```python\ndef add(basket: Basket, item: str) -> Basket:\n    ...\n\ndef total(basket: Basket) -> int:\n    ...\n```\n"
+    rendered = retrieve("implementation", artifact("spec", SPEC + code))
+    assert rendered.count("def add(") == 1
+    assert "def total(" in rendered
+
+
 def test_an_open_fence_does_not_swallow_the_next_part() -> None:
     text = "## Signatures\n\n```go\nfunc A()\n\n## Edge cases\n\n- an empty one is skipped\n"
     rendered = retrieve("implementation", artifact("spec", text))

@@ -9,6 +9,8 @@ the whole text is not part of any heading path: it says the same everywhere.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tenuto.knowledge.condense.outline import path_of, split_document
 from tenuto.knowledge.condense.parts import find_parts
 
@@ -58,9 +60,9 @@ def _piece(document: Document, heading: list[str], claim: Claim, run: list[int])
 
 
 def _text_of(lines: list[str], run: list[int]) -> str:
-    kept: list[str] = []
-    for position, line in enumerate(run):
-        between = lines[run[position - 1] + 1 : line] if position else []
+    kept = [lines[run[0]]]
+    for last, line in pairwise(run):
+        between = lines[last + 1 : line]
         if between and not any(text.strip() for text in between):
             kept.append(between[0])
         kept.append(lines[line])

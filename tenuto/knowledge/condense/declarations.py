@@ -32,6 +32,9 @@ from tenuto.knowledge.patterns import pattern
 # Types inside types inside types: beyond this it is not code that anybody wrote.
 _DEEPEST = 24
 _LONGEST_CONSTANT = 12
+_MOSTLY = 0.4
+# Languages without types tell them in comments.
+_TYPE_IN_COMMENT = pattern(r"@(?:typedef|property|prop|callback|param|returns?|template|type)\b.*\{")
 _QUOTES = ('"""', "'''")
 _COMMENTS = (("/*", "*/"), ("(*", "*)"), ("{-", "-}"), ("<!--", "-->"), ('"""', '"""'), ("'''", "'''"))
 # Inside a type: a block that computes (an initializer, a property with a body), which is not part of its shape.
@@ -123,9 +126,10 @@ def _function(code: list[str], at: int, stop: int, found: Declared, waiting: lis
     if code[at].lstrip()[:6].lower() == "create" and "$$" in " ".join(code[at : head.end + 3]):
         return _dollar_end(code, at, stop)
     end = body_end(code, head, stop)
-    told = _quoted_end(code, head.end, end)
-    for number in range(head.end, end):
-        if (number < told or is_comment(code[number])) and tells_an_edge_case(code[number]):
+    quoted = _quoted_end(code, head.end, end)
+    _note(code, head.end, quoted, found)
+    for number in range(quoted, end):
+        if is_comment(code[number]) and tells_an_edge_case(code[number]):
             found.notes.add(number)
         elif names_test(code[number]):
             found.tests.add(number)
@@ -250,7 +254,12 @@ def _comment_end(code: list[str], at: int, stop: int) -> int:
 
 
 def _note(code: list[str], at: int, end: int, found: Declared) -> None:
-    for line in range(at, end):
-        text = code[line]
-        if tells_an_edge_case(text) or (end == at + 1 and names_a_file(text) and len(text.split()) <= 4):
-            found.notes.add(line)
+    """Of a comment: what tells an edge case, all of it if most does; types told in it; a file's name alone."""
+    words = [line for line in range(at, end) if any(sign.isalnum() for sign in code[line])]
+    telling = {line for line in words if tells_an_edge_case(code[line])}
+    if len(telling) >= 2 and len(telling) >= _MOSTLY * len(words):
+        telling = set(words)
+    found.notes |= telling
+    found.types.update(line for line in words if _TYPE_IN_COMMENT.search(code[line]))
+    if end == at + 1 and names_a_file(code[at]) and len(code[at].split()) <= 4:
+        found.notes.add(at)

@@ -38,7 +38,7 @@ _OPENING: dict[str, set[str]] = {
     "doubtful": set(),
 }
 _STATE = set(
-    """empty null nil none undefined missing absent invalid malformed corrupt corrupted corruption duplicate duplicates
+    """empty null nil none undefined zeros missing absent invalid malformed corrupt corrupted corruption duplicate duplicates
     duplicated zero negative nan infinite infinity overflow overflows overflowing underflow exceed exceeds exceeding exceeded
     expired expires expire expiry timeout timeouts timed unavailable unreachable offline fail fails failed failing failure
     failures error errors unauthorized unauthorised unauthenticated forbidden denied concurrent concurrently race races
@@ -93,7 +93,7 @@ _STORY = set(
     "we us our i was were had been asked told said thought wanted agreed learned expect expects would meeting talked decided".split()
 )
 _ANECDOTE = set(
-    """she her he his somebody nobody everybody people team customer customers colleague colleagues prototype benchmark
+    """she her he his somebody nobody everybody anybody someone anyone people teams team customer customers colleague colleagues prototype benchmark
     benchmarks approximately roughly about around percent median rollout week weeks month months year years""".split()
 )
 _NORM = {"must", "shall", "never", "always", "cannot"}
@@ -105,7 +105,8 @@ _PHRASE = pattern(
     r"hang|lose|corrupt|leak|overwrite|be (?:lost|called|retried)))|\bno-?op\b|\bout[- ]of[- ](?:range|bounds|order|memory|space)|"
     r"\brace condition|\bidempotent|\b(?:is|are|be) (?:rejected|refused|an error|ignored|skipped|clamped|truncated)\b|"
     r"\bfails? with\b|@throws|@raises|\bpanics? (?:if|when|on)\b|\berr\(|"
-    r"\breturns? (?:an? )?[`\"']?(?:null|none|nil|undefined|empty|false|zero|err\b|error|0\b|-1\b|\[\]|\{\}|\"\"|''|nothing|4\d\d|5\d\d)|"
+    r"\breturns? (?:an? )?[`\"']?(?:null|none|nil|undefined|empty|false|zero|err|\w+error|\w+exception|error|0\b|-1\b|\[\]|\{\}|\"\"|''|nothing|4\d\d|5\d\d)|"
+    r"\bno effect\b|\bnothing happens\b|\bdo(?:es)? nothing\b|\b(?:\d|null|none|nil|empty|zero|blank|undefined)[`\"']? means\b|"
     r"\b(?:does|do|must|may|can|will)(?: not|n't) (?:throw|raise|panic|crash)|\bnever (?:throw|raise|panic|block|fail|return|crash)|"
     r"\bfalls? back\b|\bat[- ](?:most|least)[- ]once\b|"
     r"\bhandles? (?:the )?(?:case|missing|empty|invalid|null|error|fail|legacy|duplicate|partial|time)"
@@ -116,7 +117,7 @@ _STATE_PHRASE = pattern(
     r"\btoo (?:long|large|big|short|small|many|few|old|deep|late|early)\b"
 )
 _COMPARISON = pattern(
-    r"\b(?:longer|larger|greater|more|fewer|less|older|smaller|shorter|bigger|higher|lower) than\b|[<>≤≥]=?\s?\d|"
+    r"\b(?:longer|larger|greater|more|fewer|less|older|smaller|shorter|bigger|higher|lower) (?:\w+ ){0,2}than\b|[<>≤≥]=?\s?\d|"
     r"\b(?:above|below|over|under) (?:the |a |an |\d|`)"
 )
 _HARD_PHRASE = pattern(
@@ -142,17 +143,21 @@ def tells_an_edge_case(text: str, manner: Manner = "prose") -> bool:
     if _STATE_PHRASE.search(lower):
         states.add("")
     condition = not known.isdisjoint(_CONDITION) or words[0] in _OPENING[manner]
+    # "Removing an unknown id ..." is a condition in other words.
+    condition = condition or (len(words[0]) > 5 and words[0].endswith("ing"))
     if manner == "doubtful":
         return _is_told_beyond_doubt(lower, known, bool(states), condition)
+    compared = bool(_COMPARISON.search(lower))
     # One word that is both ("closed", "failed") is one sign, not two.
     both = bool(states) and bool(outcomes) and len(states | outcomes) > 1
-    weak = not known.isdisjoint(_WEAK_STATE) or bool(_COMPARISON.search(lower))
+    weak = compared or not known.isdisjoint(_WEAK_STATE)
     if manner == "item":
         condition = condition or bool(_CASE_AND_ANSWER.match(text))
         # What is not done is an outcome too, if something else makes the case.
-        answered = bool(outcomes - _STATUS) or (not known.isdisjoint(_DENIAL) and bool(_COMPARISON.search(lower)))
+        answered = bool(outcomes - _STATUS) or "may" in known or (compared and not known.isdisjoint(_DENIAL))
         weak = weak or not known.isdisjoint(_STATUS)
         strong = both or (bool(states) and condition) or (weak and condition and answered)
+        strong = strong or not known.isdisjoint(_NORM)
         return strong or _has_phrase(text, lower) or (bool(outcomes or states or weak) and _is_mapping(text))
     if not known.isdisjoint(_STORY):
         return _is_told_beyond_doubt(lower, known, bool(states), condition)
@@ -160,8 +165,9 @@ def tells_an_edge_case(text: str, manner: Manner = "prose") -> bool:
         return True
     if not known.isdisjoint(_ANECDOTE):
         return _is_told_beyond_doubt(lower, known, bool(states), condition)
+    condition = condition or compared
     strong = both or (bool(states) and condition) or not known.isdisjoint(_NORM) or _has_phrase(text, lower)
-    return strong or (weak and bool(outcomes - _WEAK_STATE) and (condition or bool(_COMPARISON.search(lower))))
+    return strong or (weak and condition and bool(outcomes - _WEAK_STATE))
 
 
 def _is_told_beyond_doubt(lower: str, known: set[str], state: bool, condition: bool) -> bool:

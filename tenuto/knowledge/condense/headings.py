@@ -20,7 +20,9 @@ from tenuto.knowledge.patterns import pattern
 # Levels of the notations that carry none themselves.
 TAG, CAPITALS, NUMBERED, BANNER, BOLD = 7, 7, 7, 7, 9
 
-ITEM = pattern(r"^(\s*)(?:[-*+•‣◦▪–]|\d{1,3}[.)]|[a-z][.)]|\(\d{1,3}\))\s+(?:\[[ xX]\]\s+)?(?=\S)")
+ITEM = pattern(
+    r"^(\s*)(?:[-*+•‣◦▪–]|\d{1,3}[.)]|[a-z][.)]|\(\d{1,3}\)|[A-Z]{1,4}-?\d{1,3}(?:\.\d{1,3})?[.):])\s+(?:\[[ xX]\]\s+)?(?=\S)"
+)
 _QUOTE = pattern(r"^\s{0,3}(?:>\s?)+")
 
 _ATX = pattern(r"^ {0,3}(#{1,9})(?:\s+(.*?))?(?:\s+#+)?$|^ {0,3}(#{2,9})([^\s#].*)$")

@@ -100,6 +100,10 @@ _SQL_ASIDES = {"or", "replace", "unique", "temp", "temporary", "materialized", "
 
 _WORD = pattern(r"[@#]?[A-Za-z_][\w]*[*?]?")
 _TEMPLATE = pattern(r"^template\s*<[^{;]*>\s*(?=\S)")
+# One or more attributes before a declaration on the same line.
+_ATTRIBUTE_BEFORE = pattern(
+    r"(?:(?:@(?!interface|spec|type|opaque|callback)[A-Z][\w.]*(?:\([^()]*\))?|#!?\[[^\]]*\]|\[[A-Z][^\]]*\])\s+)+(?=\w)"
+)
 _NAMED = pattern(r"(?:<[^>]*>\s*)?(?:\([^)]*\)\s*)?[\w$.:~`'\"]")
 _FORM = pattern(r"(?:(?:const|let|var)\s+)?[A-Za-z]\w*\s*(?::\s*TypeAlias\s*)?=\s*(\S+)")
 _UNION = pattern(r"[A-Z]\w*\s*=\s*(?:[A-Z]\w*(?:\[.*\])?|[\"']\w+[\"'])\s*\|")
@@ -140,6 +144,8 @@ _TEST = pattern(r"(?:[Ii]t|[Tt]est|[Dd]escribe|context|scenario|specify|should)(
 def undressed(line: str) -> str:
     """A line without indentation and without what only qualifies its declaration."""
     text = _TEMPLATE.sub("", line.strip())
+    if text[:1] in {"@", "#", "["} and (attribute := _ATTRIBUTE_BEFORE.match(text)):
+        text = text[attribute.end() :]
     while text:
         word, _, rest = text.partition(" ")
         bare = word.partition("(")[0] if word.startswith("pub(") else word

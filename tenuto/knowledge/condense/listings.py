@@ -39,7 +39,7 @@ def claim_code(document: Document, block: Block, topics: frozenset[str], kinds: 
             found.claim(fenced(block, declared.notes), "edge-cases", "fence")
         return
     fresh = _unseen(code, declared, found)
-    tests = declared.tests if {"behaviors", "tests"} & set(kinds) else set()
+    tests = declared.tests if {"checks", "tests"} & set(kinds) else set()
     lines = fenced(block, fresh | declared.types | declared.notes | tests)
     if found.claim(lines, "signatures" if fresh else "types", "fence"):
         found.kinds.update(declared_kinds(declared))

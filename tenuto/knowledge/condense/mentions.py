@@ -21,7 +21,7 @@ _PLAIN = pattern(
 _PLAIN_ROUTE = pattern(r"^[^\w]*(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\s+`?/\S")
 _MEMBERS = pattern(
     r"\b(?:fields?|members?|variants?|columns?|attributes?|properties|one of|record|struct|enum|tuple|dataclass|interface|"
-    r"type alias|values?|carries|holds|consists of|union)\b"
+    r"type alias|consists of|union)\b"
 )
 _TYPE_WORD = pattern(r"^(?:type|struct|enum|interface|class|record|union|trait|data|newtype|message|alias)\s+\w")
 _MARKER = pattern(r"^[\s>]*(?:[-*+•]\s+|\d+[.)]\s+|#+\s+)?")

@@ -17,6 +17,7 @@ from __future__ import annotations
 from tenuto.knowledge.condense import mentions, places, statements
 from tenuto.knowledge.condense.claims import Found
 from tenuto.knowledge.condense.edges import sentences, tells_an_edge_case
+from tenuto.knowledge.condense.headings import ITEM, unquoted
 from tenuto.knowledge.condense.listings import DECLARATIONS, claim_code
 from tenuto.knowledge.condense.outline import path_of
 from tenuto.knowledge.condense.sections import claim_section, column_topics, effective_topics, topics_at
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # What people write down everywhere, whatever sections there are.
 _EVERYWHERE = DECLARATIONS | {"edge-cases", "files"}
+# The share of a list, a table or a section's paragraphs that makes it one of edge cases.
+_SHARE = {"item": 0.5, "row": 0.5, "paragraph": 0.6}
 _LONGEST_LABEL = 160
 _LONGEST_PARENT = 300
 
@@ -48,11 +51,14 @@ def find_parts(document: Document, kinds: tuple[str, ...], rest: str = "") -> Fo
     # Who has a section for a kind of part tells it there: elsewhere wording is not asked, except for what people
     # write down everywhere, and of that a sentence of prose needs clearer words.
     told = {claim.kind for claim in found.claims.values() if claim.by == "heading"}
-    asked = tuple(kind for kind in kinds if kind in _EVERYWHERE or kind not in told)
+    asked = [kind for kind in kinds if kind in _EVERYWHERE or kind not in told]
+    # In running text two names in code make a type only where they do not make a case.
+    asked.sort(key=lambda kind: kind == "types")
     for number, block in enumerate(document["blocks"]):
         if number not in headed:
             _claim_text(document, block, topics_at(topics, block), asked, found, "edge-cases" in told)
-    _complete_lists(document, found)
+    if "edge-cases" in kinds:
+        _complete(document, topics, found)
     if rest and found.claims:
         _claim_rest(document, topics, rest, found)
     _add_context(document, found)
@@ -60,17 +66,17 @@ def find_parts(document: Document, kinds: tuple[str, ...], rest: str = "") -> Fo
 
 
 def _claim_text(
-    document: Document, block: Block, topics: frozenset[str], kinds: tuple[str, ...], found: Found, told: bool
+    document: Document, block: Block, topics: frozenset[str], kinds: list[str], found: Found, told: bool
 ) -> None:
     if block["kind"] in {"code", "data", "header"}:
         return
     lines = document["lines"][block["start"] : block["end"]]
     prose = block["kind"] == "paragraph"
-    pieces = sentences(lines) if prose else [(0, len(lines) - 1, " ".join(lines))]
+    pieces = sentences(lines) if prose else [(0, len(lines) - 1, _unmarked(lines))]
     if block["kind"] == "row":
         topics = topics | column_topics(document, block)
     aside = bool(topics) and topics <= ASIDE
-    manner: Manner = "doubtful" if aside or (told and prose) else "prose" if prose else "item"
+    manner: Manner = "doubtful" if topics & ASIDE or (told and prose) else "prose" if prose else "item"
     edges = 0
     for first, last, text in pieces:
         for kind in kinds:
@@ -82,6 +88,13 @@ def _claim_text(
     # A paragraph that is mostly about edge cases is so in its other sentences too.
     if edges >= 2 and edges >= 0.4 * len(pieces) and manner == "prose":
         found.claim(set(range(block["start"], block["end"])), "edge-cases", "line")
+
+
+def _unmarked(lines: list[str]) -> str:
+    """An item's text without its bullet or number."""
+    text = " ".join(lines)
+    marker = ITEM.match(unquoted(text))
+    return unquoted(text)[marker.end() :] if marker else text
 
 
 def _reads_like(kind: str, text: str, shape: str, aside: bool, manner: Manner) -> bool:
@@ -96,7 +109,7 @@ def _reads_like(kind: str, text: str, shape: str, aside: bool, manner: Manner) -
         return False
     if kind == "edge-cases":
         return tells_an_edge_case(text, manner)
-    if kind == "behaviors":
+    if kind == "checks":
         return leading and statements.is_scenario(text)
     if aside:
         return False
@@ -117,18 +130,19 @@ def _claim_rest(document: Document, topics: list[frozenset[str]], kind: str, fou
             found.claim(lines, kind, "line")
 
 
-def _complete_lists(document: Document, found: Found) -> None:
-    """A list or table of which most entries tell edge cases is one of edge cases."""
+def _complete(document: Document, topics: list[frozenset[str]], found: Found) -> None:
+    """A list, a table, or the paragraphs of a section: where most tell edge cases, the others do too."""
     runs: dict[tuple[int, int, str], list[Block]] = {}
     for block in document["blocks"]:
-        if block["kind"] in {"item", "row"}:
+        aside = bool(topics_at(topics, block)) and topics_at(topics, block) <= ASIDE
+        if block["kind"] in _SHARE and not aside:
             runs.setdefault((_around(document, block), block["parent"], block["kind"]), []).append(block)
-    for run in runs.values():
-        claims = [found.claims.get(block["start"]) for block in run]
+    for (region, _, kind), run in runs.items():
+        claims = [found.claims.get(line) for block in run for line in (block["start"],)]
         telling = [claim for claim in claims if claim and claim.kind == "edge-cases" and claim.by == "line"]
-        if len(telling) >= 2 and len(telling) >= 0.5 * len(run):
-            for block in run:
-                found.claim(set(range(block["start"], block["end"])), "edge-cases", "line")
+        enough = len(telling) >= _SHARE[kind] * len(run) and (kind != "paragraph" or (region >= 0 and len(run) > 2))
+        for block in run if telling and enough else []:
+            found.claim(set(range(block["start"], block["end"])), "edge-cases", "line")
 
 
 def _around(document: Document, block: Block) -> int:

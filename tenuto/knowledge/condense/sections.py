@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tenuto.knowledge.condense.claims import Found
     from tenuto.knowledge.condense.outline import Block, Document
 
-_PROSE = set("decisions constraints patterns edge-cases behaviors issues fix preserve tests failures".split())
+_PROSE = set("decisions constraints patterns edge-cases behaviors checks issues fix preserve tests failures".split())
 _SHORT_CODE = 20
 _SHORT_DATA = 40
 
@@ -35,7 +35,8 @@ _COLUMNS: dict[str, set[str]] = {
     "types": set("field fields column property prop attribute member variant key".split()),
     "files": set("file files path location module".split()),
     "decisions": set("decision choice".split()),
-    "behaviors": set("expected behavior test given then".split()),
+    "behaviors": set("expected behavior".split()),
+    "checks": set("test given then".split()),
     "issues": set("severity issue finding".split()),
     "background": set(
         "option alternative pros cons metric date owner milestone likelihood quarter cost baseline before today version "
@@ -63,7 +64,7 @@ def effective_topics(document: Document) -> list[frozenset[str]]:
             own = frozenset()
         if not own and not region["label"] and tells_an_edge_case(region["title"]):
             own = frozenset({"edge-cases"})
-        result.append(own if own and own <= ASIDE else (own - ASIDE) | (around if not own else around - ASIDE))
+        result.append(own if own and own <= ASIDE else own | (around if not own else around - ASIDE))
     return result
 
 

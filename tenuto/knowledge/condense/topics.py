@@ -88,20 +88,24 @@ TOPICS: dict[str, str] = {
         input validation; invalid input(s); bad input(s); limit(s); limits and quotas; negative case(s); negative test(s);
         unhappy path(s); sad path(s); degenerate case(s); degenerate input(s); fallback(s); recovery; error recovery;
         race condition(s); race(s); concurrency; status code(s); exit code(s); precondition(s); postcondition(s);
-        case(s) to handle; scenario(s) to handle; must handle; handling of; quirk(s); oddities; surprise(s); landmine(s);
+        case(s) to handle; scenario(s) to handle; must handle; handling of; quirk(s); oddities; odd stuff; weird stuff; the weird stuff; weird case(s); strange case(s); unusual situation(s);
+        what else can happen; nasty bit(s); fine print; surprise(s); landmine(s);
         sharp edge(s); abnormal case(s); abnormal condition(s); fault(s); fault handling; faults and recovery; cases;
         retry; retries; timeout(s); robustness; resilience; raises; throws; refusal(s); rejection(s); warnings;
         boundaries; unexpected input(s); hazards; situations; cope with; has to cope with; things to remember;
         do not forget; watch for; what happens if; error policy; failure policy; guards""",
     "behaviors": """
-        behavior(s); expected behavior(s); expected result(s); expected outcome(s); expected output(s); expectation(s);
+        behavior(s); expected behavior(s); behavior worth knowing; semantics; business rule(s); business logic; rules;
+        rules of behavior; how it behaves; how it works; observable behavior(s); behavioral spec; ordering rule(s);
+        guarantee(s); property; properties; expected result(s); expected outcome(s); expected output(s); processing rules;
+        rules to follow; details; contract details; operation rules; state transition(s); transition(s); lifecycle""",
+    "checks": """
         acceptance criteria; acceptance criterion; acceptance test(s); acceptance; success criteria; definition of done;
         done when; functional requirement(s); requirement(s); user stories; user story; use case(s); scenario(s);
-        semantics; business rule(s); business logic; test case(s); test plan; test scenario(s); test consideration(s);
-        test(s); testing; testing note(s); note(s) for testing; test strategy; testing strategy; test spec; test hint(s);
-        unit test(s); integration test(s); verification; verification checklist; what to test; how to verify;
-        given when then; how it behaves; what done means; observable behavior(s); rules; property; properties;
-        things to verify; feature(s); behavioral spec; ordering rule(s); guarantee(s); coverage areas""",
+        expectation(s); test case(s); test plan; test scenario(s); test consideration(s); test matrix; test(s); testing;
+        testing note(s); note(s) for testing; test strategy; testing strategy; test spec; test hint(s); unit test(s);
+        integration test(s); verification; verification checklist; what to test; how to verify; given when then;
+        what done means; things to verify; feature(s); coverage areas""",
     "issues": """
         issue(s); issue(s) found; finding(s); problem(s); problem(s) found; critical issue(s); major issue(s);
         minor issue(s); critical; major; minor; critical finding(s); major finding(s); minor finding(s);
@@ -128,7 +132,7 @@ TOPICS: dict[str, str] = {
         failure(s); failed; failing; failed test(s); failing test(s); test failure(s); error(s); problem(s);
         issue(s); failure details; what failed; regressions""",
     "background": """
-        background; motivation; overview; executive summary; summary; introduction; intro; context; problem;
+        background; motivation; purpose; overview; executive summary; summary; introduction; intro; context; problem;
         problem statement; problem analysis; the problem; goals; goal; objective(s); history; option(s); reference(s); link(s); further reading; glossary; terminology; changelog; change history;
         revision history; timeline; milestone(s); schedule; estimate(s); effort; rollout; roll out; rollout plan;
         release plan; deployment; monitoring; observability; metrics; dashboards; team; people; stakeholder(s);
