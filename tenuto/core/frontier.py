@@ -38,9 +38,13 @@ class Frontier:
         self._after = dependents(items)
         # The longest chain first, then the plan's order.
         self._rank = {item["id"]: (-chains[item["id"]], at) for at, item in enumerate(items)}
-        settled = {name: name in done or (name in failed and name in never_stops) for name in self._rank}
         self._waits = {
-            item["id"]: sum(1 for before in dict.fromkeys(item["depends_on"]) if not settled[before]) for item in items
+            item["id"]: sum(
+                1
+                for before in dict.fromkeys(item["depends_on"])
+                if before not in done and not (before in failed and before in never_stops)
+            )
+            for item in items
         }
         self._running = sum(1 for name in self._rank if name in running)
         self._ready = [

@@ -168,6 +168,12 @@ def partition(wave: Sequence[str], cap: int) -> list[list[str]]:
     return [list(wave[start : start + cap]) for start in range(0, len(wave), cap)]
 
 
+def restrict(waves: Sequence[Sequence[str]], names: Container[str]) -> list[list[str]]:
+    """The waves of a whole plan, with only these items: what a fix pass runs keeps its order."""
+    kept = [[name for name in wave if name in names] for wave in waves]
+    return [wave for wave in kept if wave]
+
+
 def shared_files(waves: Sequence[Sequence[str]], items: Sequence[Item]) -> list[tuple[str, list[str]]]:
     """Files that two items of one wave both want to change, with these items."""
     by_id = {item["id"]: item for item in items}
@@ -216,18 +222,20 @@ def rolling(
     cap: int,
     never_stops: Container[str] = (),
 ) -> list[str]:
-    """Items whose dependencies are done, the longest chain behind them first, as many as the cap leaves room for."""
+    """Items whose dependencies are done, the longest chain behind them first, as many as the cap leaves room for.
+
+    `items` may be a part of a plan: what it depends on outside of it must be among `done`.
+    """
     room = cap - sum(1 for item in items if item["id"] in running)
     if room < 1:
         return []
-    settled = {item["id"]: item["id"] in done or (item["id"] in failed and item["id"] in never_stops) for item in items}
     ready = [
         item["id"]
         for item in items
         if item["id"] not in done
         and item["id"] not in running
         and item["id"] not in failed
-        and all(settled.get(before, False) for before in item["depends_on"])
+        and all(before in done or (before in failed and before in never_stops) for before in item["depends_on"])
     ]
     if len(ready) <= room:
         return ready
@@ -239,7 +247,11 @@ def chain_lengths(items: Sequence[Item], lengths: Mapping[str, int] | None = Non
     """Per item how long the longest chain is that it begins, in items or in the lengths given."""
     after = dependents(items)
     chains: dict[str, int] = {}
-    for name in reversed(in_order(items)):
+    # A fix pass runs some items of a plan; what they depend on outside of these lengthens no chain.
+    inside: list[Item] = [
+        {**item, "depends_on": [name for name in item["depends_on"] if name in after]} for item in items
+    ]
+    for name in reversed(in_order(inside)):
         own = 1 if lengths is None else lengths.get(name, 1)
         chains[name] = own + max((chains[follower] for follower in after[name]), default=0)
     return chains

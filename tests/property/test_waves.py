@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.core.frontier import Frontier
-from tenuto.core.waves import PlanRefused, arrange, barrier, partition, rolling, skipped
+from tenuto.core.waves import PlanRefused, arrange, barrier, partition, restrict, rolling, skipped
 
 if TYPE_CHECKING:
     from tenuto.core.items import Item
@@ -152,6 +152,25 @@ def test_rolling_order_whatever_the_agents_answer(data: st.DataObject, items: li
         frontier.end(ended, well=ended in work.done)
     lost = skipped(items, [name for name in work.failed if name not in never])
     assert sorted(work.started) == sorted(item["id"] for item in items if item["id"] not in lost)
+
+
+@given(st.data(), plans(), st.integers(1, 4))
+def test_a_fix_pass_runs_a_part_of_a_plan_in_the_plans_order(data: st.DataObject, items: list[Item], cap: int) -> None:
+    """Whichever items it is about: all of them, nothing else, after each other as the whole plan has it."""
+    chosen = [item for item in items if data.draw(st.booleans())]
+    names = [item["id"] for item in chosen]
+    waves = restrict(arrange(items)["waves"], names)
+    assert sorted(name for wave in waves for name in wave) == sorted(names)
+    assert all(waves)
+    done = [item["id"] for item in items if item["id"] not in names]
+    frontier = Frontier(chosen, done=done)
+    while started := rolling(chosen, done=done, running=(), failed=(), cap=cap):
+        assert frontier.start(cap) == started
+        for name in started:
+            assert all(before in done for before in next(i for i in items if i["id"] == name)["depends_on"])
+            frontier.end(name, well=True)
+        done += started
+    assert sorted(done) == sorted(item["id"] for item in items)
 
 
 @given(st.data(), plans(), st.integers(1, 4))
