@@ -27,8 +27,7 @@ from tenuto.stores.schema import check_version, is_there, migrate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import TracebackType
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from tenuto.core.records import Json, Repo, Run
@@ -106,16 +105,24 @@ class SqliteJournal:
         fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
         self._mutex.release()
 
+    def _under_lock(self, call: Callable[[], Any]) -> Any:
+        self.lock()
+        try:
+            return call()
+        finally:
+            self.unlock()
+
     def connection(self) -> Any:
         """The database; made and migrated under the lock when it is new or old."""
         if self._connection is None:
             if not self._writing and not is_there(self.path):
-                with Locked(self):
-                    return self.connection()
+                return self._under_lock(self.connection)
             try:
                 self._connection, current = self._opened(self.path)
             except DatabaseError as error:
-                self._connection, current = self._opened_for_reading(error)
+                from tenuto.stores.faults import look_only
+
+                self._connection, current = look_only(self._opened, self.path, error)
             if not current:
                 self._bring_up_to_date()
         return self._connection
@@ -130,22 +137,9 @@ class SqliteJournal:
             connection.close()
             raise
 
-    def _opened_for_reading(self, error: BaseException) -> tuple[Any, bool]:
-        """In a folder that may not be written to, and where nobody left anything unfinished, a look is still possible."""
-        from tenuto.stores.faults import fault, may_only_look
-
-        uri = may_only_look(self.path)
-        if not uri:
-            raise fault(error, self.path) from error
-        try:
-            return self._opened(uri, uri=True)
-        except DatabaseError as again:
-            raise fault(again, self.path) from again
-
     def _bring_up_to_date(self) -> None:
         if not self._writing:
-            with Locked(self):
-                self._bring_up_to_date()
+            self._under_lock(self._bring_up_to_date)
             return
         if not check_version(self._connection, self.path):
             self._connection.execute("PRAGMA journal_mode=WAL")
@@ -202,17 +196,6 @@ class SqliteJournal:
             self._connection.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
 
 
-class Locked:
-    def __init__(self, journal: SqliteJournal) -> None:
-        self._journal = journal
-
-    def __enter__(self) -> None:
-        self._journal.lock()
-
-    def __exit__(self, *_: object) -> None:
-        self._journal.unlock()
-
-
 class SqliteReader:
     """Queries. A Reading gives them a snapshot, a Writing the transaction under way."""
 
@@ -228,9 +211,17 @@ class SqliteReader:
 
     def _folded(self, run: str, new: Any, apply_event: Any) -> Any:
         row = self._db.execute("SELECT seq, fold, body FROM state WHERE run=?", (run,)).fetchone()
-        seq, state = (row[0], loads(row[2])) if row and row[1] == FOLD_VERSION else (0, new())
+        try:
+            seq, state = (row[0], loads(row[2])) if row and row[1] == FOLD_VERSION else (0, new())
+        except ValueError:
+            seq, state = 0, new()  # it is only a cache; `tenuto verify` names it
         for event in self.events(run, seq):
-            apply_event(state, event)
+            try:
+                apply_event(state, event)
+            except KeyError as missing:
+                from tenuto.stores.faults import unknown_event
+
+                raise unknown_event(run, event, missing) from None
         return state if state["version"] else None
 
     def version(self, run: str) -> int:
@@ -238,15 +229,13 @@ class SqliteReader:
         return row[0] if row else 0
 
     def events(self, run: str, after: int = 0) -> Iterator[Json]:
-        for seq, body in self._db.execute(
-            "SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
-        ):
+        rows = self._db.execute("SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after))
+        for seq, body in rows:
             try:
                 yield loads(body)
             except ValueError:
-                raise Damaged(
-                    "event-damaged", f"event {seq} of run {run} in {self._path} is not readable", "tenuto verify"
-                ) from None
+                message = f"event {seq} of run {run} in {self._path} is not readable"
+                raise Damaged("event-damaged", message, "tenuto verify") from None
 
     def has_key(self, run: str, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
@@ -263,16 +252,13 @@ class SqliteReader:
 
     def renders(self, path: str, limit: int = _KEEP_BODIES) -> list[Render]:
         """Newest first. Those before the last few have no body any more."""
-        rows = self._db.execute(
-            "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?", (path, limit)
-        )
-        return [(sha, body, run, seq) for sha, body, run, seq in rows]
+        query = "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?"
+        return list(self._db.execute(query, (path, limit)))
 
     def render_of(self, sha: str) -> tuple[str, Render] | None:
         """Any render we ever made, by its hash."""
-        row = self._db.execute(
-            "SELECT path, sha256, body, run, seq FROM render WHERE sha256=? LIMIT 1", (sha,)
-        ).fetchone()
+        query = "SELECT path, sha256, body, run, seq FROM render WHERE sha256=? ORDER BY body IS NULL LIMIT 1"
+        row = self._db.execute(query, (sha,)).fetchone()
         return (row[0], (row[1], row[2], row[3], row[4])) if row else None
 
     def projected(self) -> list[tuple[str, str, str]]:
@@ -385,9 +371,7 @@ class Reading:
         self._db.execute("BEGIN")
         return SqliteReader(self._db, self._journal.path)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._journal.rollback(error)
 
 
@@ -405,9 +389,7 @@ class Writing:
             self._journal.unlock()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if kind is None:
                 self._journal.commit()
