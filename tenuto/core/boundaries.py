@@ -30,6 +30,8 @@ def closed(run: Run, step: str | None) -> str | None:
         return f"run {run['id']} {what}"
     order = [entry["step"] for entry in run["schedule"]]
     if run["order"] == "open" and step in order:
+        from tenuto.core.decisions.steps import approved
+
         for entry in run["schedule"][: order.index(step) + 1]:
             if entry.get("approval") and not approved(run, entry["step"]):
                 return f"{entry['step']!r} of run {run['id']} is not approved by a person"

@@ -3,6 +3,7 @@
 As a script this file is compiled anew each time, so it holds no more than the way to hook_call.py.
 """
 
+import gc
 import sys
 
 
@@ -13,7 +14,12 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.append(__file__.rpartition("/tenuto/")[0])
+    gc.disable()  # the process ends before there is anything to collect
+    root = __file__.rpartition("/tenuto/")[0]
+    sys.path.append(root)
+    from tenuto.entrypoints.image import install
+
+    image = install(root)
     from tenuto.entrypoints.hook_call import call_and_leave
 
-    call_and_leave(sys.argv[1:])
+    call_and_leave(sys.argv[1:], image.save)

@@ -21,6 +21,7 @@ from tenuto.hosts.hearing import EVENTS, hear
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
     from tenuto.core.records import Json
@@ -32,12 +33,14 @@ MOST_BYTES = 16 << 20
 _PROJECT = (b"CLAUDE_PROJECT_DIR", b"GEMINI_PROJECT_DIR")
 
 
-def call_and_leave(words: list[str]) -> NoReturn:
+def call_and_leave(words: list[str], then: Callable[[], None]) -> NoReturn:
     """Ends the process at once: nobody waits for memory to be given back, and closing the journal would checkpoint it."""
+    status = 0
     try:
         status = call(words)
+        then()
     except BaseException:  # noqa: BLE001  # not even standard error could be written to
-        status = 0
+        pass
     posix._exit(status)
 
 

@@ -84,8 +84,10 @@ def hear(named: str, payload: Json) -> Heard:
         "busy": bool(payload.get("background_tasks") or payload.get("session_crons")),
         "cwd": _text(payload, ("cwd",)), "told": _told(payload), "payload": payload,
     }  # fmt: skip
-    if tool and heard["event"] in ("PreToolUse", "PostToolUse"):
+    if heard["event"] in ("PreToolUse", "PostToolUse"):
         _hear_tool(heard, tool, given if isinstance(given, dict) else {})
+        if not heard["tool"]:
+            heard["event"] = ""  # most tools: nobody asks about them, and nothing is even opened
     if host == "seed" and payload.get("type") == "task_update":
         heard["event"] = "TaskUpdate"
     return heard

@@ -11,7 +11,7 @@ leaves files that the next turn repairs. An exception inside the block takes eve
 
 from __future__ import annotations
 
-from os import unlink
+from posix import unlink
 
 from tenuto.core.decide import decide, decide_repo
 from tenuto.core.fold import apply, apply_repo

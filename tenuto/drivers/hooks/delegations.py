@@ -153,7 +153,7 @@ def _enter_phase(turn: Turn, run: Run, heard: Heard) -> None:
 
 def _complete_phase(turn: Turn, run: Run, heard: Heard, told: Json) -> None:
     phase = phase_for(run, heard["role"])
-    if phase:
+    if phase and run["steps"][phase]["status"] != "completed":
         from tenuto.dialects.feature_state.progress import complete, next_phase
 
         complete(turn, run, phase, next_phase(run, phase), told)
