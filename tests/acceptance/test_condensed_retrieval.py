@@ -45,6 +45,8 @@ LATER = {
     "playlist.md": "Kotlin, numbered requirements, a test matrix",
     "keychain.md": "Swift, semantics in prose",
     "surveys.txt": "TypeScript without any fence",
+    "loyalty.md": "C# and SQL, a table of contents",
+    "geocoder.md": "Go, a note without headings, indented code",
 }
 AT_MOST = 0.40
 # Shorter texts have little besides their contract; no less of them can be left out, only not so much.

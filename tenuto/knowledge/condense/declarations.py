@@ -1,6 +1,6 @@
 """What a piece of code declares: signatures and types without the bodies of functions.
 
-    find_declarations(code, generous) -> Declared     line numbers, in any programming language
+    find_declarations(lines, generous) -> Declared     line numbers, in any programming language
 
 Rules, in the order they are tried on each line outside a body: comments and attributes wait for what
 follows them; a type keeps its head and its members, a function its head only, a constant its line; a
@@ -26,7 +26,7 @@ from tenuto.knowledge.condense.keywords import (
     opens_type,
 )
 from tenuto.knowledge.condense.places import names_a_file
-from tenuto.knowledge.condense.scanning import bare, body_end, matching_brace, read_head
+from tenuto.knowledge.condense.scanning import Code, bare, body_end, matching_brace, read_head
 from tenuto.knowledge.patterns import pattern
 
 # Types inside types inside types: beyond this it is not code that anybody wrote.
@@ -60,13 +60,13 @@ class Declared:
         return self.functions | self.types | self.notes
 
 
-def find_declarations(code: list[str], generous: bool = False) -> Declared:
+def find_declarations(lines: list[str], generous: bool = False) -> Declared:
     found = Declared()
-    _scan(code, 0, len(code), found, 0, generous)
+    _scan(Code(lines), 0, len(lines), found, 0, generous)
     return found
 
 
-def _scan(code: list[str], at: int, stop: int, found: Declared, depth: int, generous: bool) -> None:
+def _scan(code: Code, at: int, stop: int, found: Declared, depth: int, generous: bool) -> None:
     """`depth`: in how many types this is; 0 is outside of any."""
     waiting: list[int] = []  # attributes that belong to what comes next
     while at < stop:
@@ -93,7 +93,7 @@ def _declares_after_attribute(line: str) -> bool:
 
 
 def _declaration(
-    code: list[str], at: int, stop: int, found: Declared, depth: int, generous: bool, waiting: list[int]
+    code: Code, at: int, stop: int, found: Declared, depth: int, generous: bool, waiting: list[int]
 ) -> int:
     """Handle what begins at a line; the line after it."""
     line = code[at]
@@ -104,7 +104,7 @@ def _declaration(
         return _namespace(code, at, stop, found)
     if opens_type(line):
         return _type(code, at, stop, found, depth, generous, waiting)
-    if opens_function(line, bare(line), depth > 0, generous):
+    if opens_function(line, code.bare[at], depth > 0, generous):
         return _function(code, at, stop, found, waiting)
     if depth:
         return _member(code, at, stop, found, waiting)
@@ -117,7 +117,7 @@ def _declaration(
     return at + 1
 
 
-def _function(code: list[str], at: int, stop: int, found: Declared, waiting: list[int]) -> int:
+def _function(code: Code, at: int, stop: int, found: Declared, waiting: list[int]) -> int:
     if code[at].lstrip().startswith("("):
         return _form(code, at, stop, found)
     head = read_head(code, at, stop, any_brace=False)
@@ -136,11 +136,11 @@ def _function(code: list[str], at: int, stop: int, found: Declared, waiting: lis
     return end
 
 
-def _form(code: list[str], at: int, stop: int, found: Declared) -> int:
+def _form(code: Code, at: int, stop: int, found: Declared) -> int:
     """Lisp: the head is up to the parameters, the end where the parentheses meet."""
     depth = 0
     for line in range(at, stop):
-        text = bare(code[line])
+        text = code.bare[line]
         if line == at or (line < at + 4 and "[" not in "".join(code[at:line])):
             found.functions.add(line)
         depth += text.count("(") - text.count(")")
@@ -149,7 +149,7 @@ def _form(code: list[str], at: int, stop: int, found: Declared) -> int:
     return at + 1
 
 
-def _quoted_end(code: list[str], start: int, end: int) -> int:
+def _quoted_end(code: Code, start: int, end: int) -> int:
     """Where the text in quotes ends that opens a body; `start` if none does."""
     first = next((number for number in range(start, end) if code[number].strip()), end)
     if first == end:
@@ -163,7 +163,7 @@ def _quoted_end(code: list[str], start: int, end: int) -> int:
     return start
 
 
-def _dollar_end(code: list[str], at: int, stop: int) -> int:
+def _dollar_end(code: Code, at: int, stop: int) -> int:
     seen = 0
     for line in range(at, stop):
         seen += code[line].count("$$")
@@ -172,7 +172,7 @@ def _dollar_end(code: list[str], at: int, stop: int) -> int:
     return stop
 
 
-def _type(code: list[str], at: int, stop: int, found: Declared, depth: int, generous: bool, waiting: list[int]) -> int:
+def _type(code: Code, at: int, stop: int, found: Declared, depth: int, generous: bool, waiting: list[int]) -> int:
     head = read_head(code, at, stop, any_brace=True)
     end = body_end(code, head, stop)
     found.types.update(waiting)
@@ -193,7 +193,7 @@ def _closes(line: str) -> bool:
     return line.strip()[:1] in {"}", ")", "]"} or line.strip() in {"end", "end;", "End", "END;"}
 
 
-def _type_tail(code: list[str], at: int, stop: int, found: Declared) -> int:
+def _type_tail(code: Code, at: int, stop: int, found: Declared) -> int:
     """`} & {` and lines that begin with `|`: the same type goes on."""
     while at < stop and code[at].lstrip()[:2] in {"| ", "& "}:
         found.types.add(at)
@@ -205,7 +205,7 @@ def _type_tail(code: list[str], at: int, stop: int, found: Declared) -> int:
     return at
 
 
-def _member(code: list[str], at: int, stop: int, found: Declared, waiting: list[int]) -> int:
+def _member(code: Code, at: int, stop: int, found: Declared, waiting: list[int]) -> int:
     if _ONE_LINE_TEXT.match(code[at]):
         return at + 1
     found.types.update(waiting)
@@ -215,7 +215,7 @@ def _member(code: list[str], at: int, stop: int, found: Declared, waiting: list[
     return at + 1
 
 
-def _namespace(code: list[str], at: int, stop: int, found: Declared) -> int:
+def _namespace(code: Code, at: int, stop: int, found: Declared) -> int:
     head = read_head(code, at, stop, any_brace=True)
     end = body_end(code, head, stop)
     if end <= head.end or found.nested >= _DEEPEST:
@@ -234,7 +234,7 @@ def _namespace(code: list[str], at: int, stop: int, found: Declared) -> int:
     return end
 
 
-def _constant(code: list[str], at: int, stop: int, found: Declared) -> int:
+def _constant(code: Code, at: int, stop: int, found: Declared) -> int:
     """A group in brackets is kept whole when short, else its first line stands for it."""
     head = read_head(code, at, stop, any_brace=True)
     end = body_end(code, head, stop) if head.brace else head.end
@@ -243,7 +243,7 @@ def _constant(code: list[str], at: int, stop: int, found: Declared) -> int:
     return end
 
 
-def _comment_end(code: list[str], at: int, stop: int) -> int:
+def _comment_end(code: Code, at: int, stop: int) -> int:
     text = code[at].strip()
     for opening, closing in _COMMENTS:
         if text.startswith(opening):
@@ -253,7 +253,7 @@ def _comment_end(code: list[str], at: int, stop: int) -> int:
     return at + 1
 
 
-def _note(code: list[str], at: int, end: int, found: Declared) -> None:
+def _note(code: Code, at: int, end: int, found: Declared) -> None:
     """Of a comment: what tells an edge case, all of it if most does; types told in it; a file's name alone."""
     words = [line for line in range(at, end) if any(sign.isalnum() for sign in code[line])]
     telling = {line for line in words if tells_an_edge_case(code[line])}

@@ -23,6 +23,8 @@ _GOES_ON = pattern(
 # What a line ends with when its declaration is not complete yet.
 _UNFINISHED = pattern(r"(?:,|\||&|\\|->|\+|\b(?:where|extends|implements|throws|with))$")
 _LONGEST_HEAD = 60
+# Nobody declares anything in a longer line; minified code is not worth looking into.
+_LONGEST_LINE = 2000
 _END_WORD = pattern(r"^(?:end\b|End\b|END\b|done\b|fi\b|esac\b|\}|\)|\]).{0,20}$")
 
 
@@ -38,6 +40,8 @@ class Head:
 
 def bare(line: str) -> str:
     """A line with the insides of strings, and comments, blanked out; columns stay."""
+    if len(line) > _LONGEST_LINE:
+        return line
     if '"' in line or "'" in line or "`" in line:
         line = _STRING.sub(lambda found: '"' + " " * (len(found.group()) - 2) + '"', line)
     if "/" in line or "#" in line or "--" in line:
@@ -45,7 +49,23 @@ def bare(line: str) -> str:
     return line
 
 
-def read_head(code: list[str], at: int, stop: int, any_brace: bool) -> Head:
+class Code(list[str]):
+    """Lines of code; what is asked of them again and again is computed once."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(lines)
+        self.bare = [bare(line) for line in lines]
+        self.closing: dict[tuple[int, int], int] = {}  # of each brace that is closed, the line after its end
+        opened: list[tuple[int, int]] = []
+        for number, text in enumerate(self.bare):
+            for column, sign in enumerate(text):
+                if sign == "{":
+                    opened.append((number, column))
+                elif sign == "}" and opened:
+                    self.closing[opened.pop()] = number + 1
+
+
+def read_head(code: Code, at: int, stop: int, any_brace: bool) -> Head:
     """From the first line of a declaration to where its body begins or it is complete.
 
     `any_brace`: in a type, the first brace outside brackets opens the body; in a function, one after a
@@ -53,7 +73,7 @@ def read_head(code: list[str], at: int, stop: int, any_brace: bool) -> Head:
     """
     depth = 0
     for line in range(at, min(stop, at + _LONGEST_HEAD)):
-        text = bare(code[line])
+        text = code.bare[line]
         for column, sign in enumerate(text):
             if sign in "([{":
                 if sign == "{" and depth == 0 and (any_brace or not _is_type_brace(text, column)):
@@ -81,29 +101,20 @@ def _is_type_brace(text: str, column: int) -> bool:
     return before.endswith((":", "|", "&", "<")) and not before.endswith("::")
 
 
-def body_end(code: list[str], head: Head, stop: int) -> int:
+def body_end(code: Code, head: Head, stop: int) -> int:
     if head.brace:
         end = matching_brace(code, head.brace, stop)
         return end if end else _indented_end(code, head, stop)
     return head.end if head.closed else _indented_end(code, head, stop)
 
 
-def matching_brace(code: list[str], brace: tuple[int, int], stop: int) -> int:
+def matching_brace(code: Code, brace: tuple[int, int], stop: int) -> int:
     """One past the line where a brace closes; 0 if it never does."""
-    depth = 0
-    for line in range(brace[0], stop):
-        text = bare(code[line])
-        for sign in text[brace[1] :] if line == brace[0] else text:
-            if sign == "{":
-                depth += 1
-            elif sign == "}":
-                depth -= 1
-                if depth == 0:
-                    return line + 1
-    return 0
+    end = code.closing.get(brace, 0)
+    return end if end <= stop else 0
 
 
-def _indented_end(code: list[str], head: Head, stop: int) -> int:
+def _indented_end(code: Code, head: Head, stop: int) -> int:
     """What is indented deeper than the head, and the word or bracket that ends it."""
     depth = indent_of(code[head.at])
     end = head.end
