@@ -2,6 +2,14 @@
 
 Kept in the journal's own file and changed in the same transaction as the event that brought
 the text, so that a search never shows what was not stored, nor misses what was.
+
+    1. passages that hold all the words, best first;
+    2. where those are too few, passages that hold any of the rare words, best first;
+    3. where no word is rare, the newest passages that hold any.
+
+Words are compared by their stem (`sorting` finds `sorted`), without accents; a word that nothing holds is taken
+as the beginning of one (`metric` finds `MetricsService`). Words like `the` and `how` are left out. A heading
+counts four times as much as the text below it.
 """
 
 from __future__ import annotations
@@ -15,6 +23,14 @@ if TYPE_CHECKING:
 
 # A word in more passages than this is not ranked: ranking reads every match, and such a word says little.
 _RANK_AT_MOST = 2000
+_MOST_TERMS = 24
+_SHORTEST_BEGINNING = 3
+_COMMON = frozenset(
+    """a about after all also an and any are as at be been before between but by can could did do does done for from had
+    has have how i if in into is it its just made make me more most my no not of on or our over please should show so some
+    such tell than that the their them then there these they this those to under up us use used using was we were what when
+    where which while who why will with would you your""".split()
+)
 
 
 def replace(db: Any, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
@@ -31,35 +47,56 @@ def replace(db: Any, run: str, source: str, path: str, passages: Iterable[tuple[
 
 
 def search(db: Any, words: str, limit: int) -> list[Json]:
-    """Passages that hold all the words, best first; where none does, those that hold any of them."""
-    terms = ['"' + term.replace('"', '""') + '"' for term in _terms(words)]
-    for joined in (" AND ".join(terms), " OR ".join(terms)) if terms else ():
-        found = _matches(db, joined, limit)
-        if found:
-            return found
-    return []
-
-
-def _matches(db: Any, query: str, limit: int) -> list[Json]:
-    many = db.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM passage_text WHERE passage_text MATCH ? LIMIT ?)",
-        (query, _RANK_AT_MOST + 1),
-    ).fetchone()[0]
-    order = "ORDER BY rank" if many <= _RANK_AT_MOST else "ORDER BY rowid DESC"
-    rows = db.execute(
-        "SELECT p.run, p.source, p.path, p.heading, p.body FROM"
-        f" (SELECT rowid FROM passage_text WHERE passage_text MATCH ? {order} LIMIT ?) m JOIN passage p ON p.id=m.rowid",
-        (query, limit),
-    )
-    return [
-        {"run": run, "source": source, "path": path, "heading": heading, "text": body}
-        for run, source, path, heading, body in rows
-    ]
+    counted = [_counted(db, term) for term in _terms(words)]
+    known = sorted((entry for entry in counted if entry[0]), key=lambda entry: entry[0])
+    if not known:
+        return []
+    found: dict[int, Json] = {}
+    if len(known) == len(counted):
+        _add(db, found, " AND ".join(term for _, term in known), limit, ranked=known[0][0] <= _RANK_AT_MOST)
+    rare = [term for count, term in known if count <= _RANK_AT_MOST]
+    if len(found) < limit and (len(known) > 1 or not found):
+        _add(db, found, " OR ".join(rare or [term for _, term in known]), limit, ranked=bool(rare))
+    return list(found.values())[:limit]
 
 
 def _terms(words: str) -> list[str]:
-    return [
-        "".join(c if c.isalnum() or c == "_" else " " for c in word).strip()
-        for word in words.split()
-        if any(c.isalnum() for c in word)
-    ]
+    """Each word once, as FTS5 takes it; common ones only where there is nothing else."""
+    plain = "".join(c if c.isalnum() else " " for c in words).split()
+    distinct = list(dict.fromkeys(word.lower() for word in plain))
+    telling = [word for word in distinct if word not in _COMMON] or distinct
+    return [f'"{word}"' for word in telling[:_MOST_TERMS]]
+
+
+def _counted(db: Any, term: str) -> tuple[int, str]:
+    """In how many passages, as far as it matters. A word that is in none becomes the beginning of a word."""
+    count = _count(db, term)
+    if not count and len(term) >= _SHORTEST_BEGINNING + 2:
+        term += "*"
+        count = _count(db, term)
+    return count, term
+
+
+def _count(db: Any, term: str) -> int:
+    row = db.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM passage_text WHERE passage_text MATCH ? LIMIT ?)", (term, _RANK_AT_MOST + 1)
+    ).fetchone()
+    return int(row[0])
+
+
+def _add(db: Any, found: dict[int, Json], query: str, limit: int, ranked: bool) -> None:
+    order = "bm25(passage_text, 4.0, 1.0)" if ranked else "-rowid"
+    rows = db.execute(
+        "SELECT p.id, p.run, p.source, p.path, p.heading, p.body, m.score FROM"
+        f" (SELECT rowid AS id, {order} AS score FROM passage_text WHERE passage_text MATCH ? ORDER BY score LIMIT ?) m"
+        " JOIN passage p ON p.id=m.id ORDER BY m.score, p.id",
+        (query, limit + len(found)),
+    )
+    for number, run, source, path, heading, body, score in rows:
+        found.setdefault(
+            number,
+            {
+                "run": run, "source": source, "path": path, "heading": heading, "text": body,
+                "score": -score if ranked else 0.0,
+            },
+        )  # fmt: skip

@@ -49,7 +49,8 @@ CREATE TABLE logged(path TEXT PRIMARY KEY, length INTEGER NOT NULL) WITHOUT ROWI
 CREATE TABLE blob(sha256 TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE passage(id INTEGER PRIMARY KEY, run TEXT, source TEXT, path TEXT, heading TEXT, body TEXT);
 CREATE INDEX passage_source ON passage(run, source);
-CREATE VIRTUAL TABLE passage_text USING fts5(heading, body, content='passage', content_rowid='id');
+CREATE VIRTUAL TABLE passage_text USING fts5(
+  heading, body, content='passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
 CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """,
 }

@@ -39,7 +39,7 @@ def query(workspace: Workspace, question: str, limit: str, task: str) -> Answere
         with workspace.turn() as turn:
             slug = named(turn, task)["id"]
     with workspace.journal.read() as reader:
-        found = reader.search(question, _FILTERED if slug else count)
+        found = sorted(reader.search(question, _FILTERED if slug else 3 * count), key=_worth, reverse=True)
         current = reader.load_repo()["owners"].get(key_of(workspace.tree, CURRENT)) or "none"
     passages = [
         _passage(entry)
@@ -50,6 +50,12 @@ def query(workspace: Workspace, question: str, limit: str, task: str) -> Answere
         "status": "success", "task": slug or current, "data": _shown(question, passages), "files_touched": [],
         "passages": passages,
     }  # fmt: skip
+
+
+def _worth(entry: Any) -> float:
+    """What was designed or decided says more than that it was stored."""
+    score: float = entry.get("score", 0.0)
+    return score / 2 if entry["path"] == HISTORY else score
 
 
 def _passage(entry: Any) -> Passage:
