@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def redact(db: Any, redaction: Redaction, stamp: Json) -> dict[str, Any]:
-    """Inside a transaction. What was changed: `runs` by name, the rest as counts."""
+    """Inside a transaction. What was changed: `runs` by name, `logs` as (text before, text now), the rest as counts."""
     _refuse_names(db, redaction)
     contents = _redact_contents(db, redaction)
     changed, events = _redact_events(db, redaction, stamp)
@@ -174,8 +174,8 @@ def _redact_renders(db: Any, redaction: Redaction, runs: list[str]) -> int:
     return count
 
 
-def _redact_logs(db: Any, redaction: Redaction) -> int:
-    count = 0
+def _redact_logs(db: Any, redaction: Redaction) -> dict[str, tuple[bytes, bytes]]:
+    changed = {}
     for (path,) in db.execute("SELECT path FROM logged").fetchall():
         parts = db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)).fetchall()
         whole = b"".join(body for (body,) in parts)
@@ -184,8 +184,8 @@ def _redact_logs(db: Any, redaction: Redaction) -> int:
             db.execute("DELETE FROM log WHERE path=?", (path,))
             db.execute("INSERT INTO log VALUES(?,0,?)", (path, made))
             db.execute("UPDATE logged SET length=? WHERE path=?", (len(made), path))
-            count += 1
-    return count
+            changed[path] = (whole, made)
+    return changed
 
 
 def _redact_notes(db: Any, redaction: Redaction) -> int:

@@ -1,9 +1,9 @@
 """Forget a text, everywhere Tenuto keeps one: journal, stored files, projected files, logs, quarantine, shelf.
 
-Everything happens under the one lock. The order makes a crash harmless: the journal first, in one
-transaction that remembers both versions of each file; then files; then the deleted bytes. Whoever
-repeats the command after a crash finds what is left. At the end the raw files are searched, and what
-still holds the text is named.
+Everything happens under the one lock. The order makes a crash harmless: first append-only files (without the commit,
+theirs count as somebody's and stay); then the journal, in one transaction that remembers both versions of
+each state file; then those files; then the deleted bytes. Whoever repeats the command after a crash finds
+what is left. At the end the raw files are searched, and what still holds the text is named.
 
 Not ours to change: commits in git, backups, other programs' logs. The caller is told.
 """
@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import os
 
-from tenuto.encoding import sha256
+from tenuto.encoding import digest, sha256
 from tenuto.errors import Damaged, NotFound, TenutoError
 from tenuto.files.places import place, write_all
 from tenuto.stores.redact import erase, redact, scrub_event
 from tenuto.stores.redaction import MARK, Redaction
-from tenuto.workspace.objects import put_object
+from tenuto.workspace.objects import content_of, put_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
+    from tenuto.ports import Reader
     from tenuto.workspace.turn import Workspace
 
 _DATABASE = ("journal.db", "journal.db-wal", "journal.db-shm", "lock", "queue")
@@ -48,12 +49,15 @@ def forget(
         except BaseException as error:
             journal.rollback(error)
             raise
+        logs = done.pop("logs")
+        done["logs"] = len(logs)
         done["contents"] += len(objects)
         done["events"] += 1 if event else 0
         if dry_run:
             journal.rollback()
             done["files"] = list(_holders(workspace, redaction))
             return _found(done, False)
+        _redact_log_files(workspace, redaction, logs)
         journal.commit()
         for path in objects:
             os.unlink(path)
@@ -106,19 +110,16 @@ def _redact_objects(workspace: Workspace, redaction: Redaction, dry_run: bool) -
     return old
 
 
+def _redact_log_files(workspace: Workspace, redaction: Redaction, logs: dict[str, tuple[bytes, bytes]]) -> None:
+    for path, (before, now) in logs.items():
+        _rewrite(workspace.root, path, lambda found: now if found == before else redaction.body(found))  # noqa: B023  # called at once
+
+
 def _redact_files(workspace: Workspace, redaction: Redaction) -> list[str]:
     changed = []
-    for root, path in _places(workspace):
-        spot = place(root, path, create=False)
-        if spot is None:
-            continue
-        with spot:
-            try:
-                found = spot.read()
-            except TenutoError:
-                continue
-            if found is not None and redaction.body(found) != found:
-                _exchange(spot.fd, spot.name, redaction.body(found))
+    with workspace.journal.read() as reader:
+        for root, path, key in _places(workspace, reader):
+            if _rewrite(root, path, lambda found: _without(workspace, reader, redaction, key, found)):  # noqa: B023  # called at once
                 changed.append(path)
     for path in _own_files(workspace):
         if _holds(path, redaction):
@@ -130,6 +131,35 @@ def _redact_files(workspace: Workspace, redaction: Redaction) -> list[str]:
                 _exchange(None, path, made)
             changed.append(path)
     return changed
+
+
+def _without(workspace: Workspace, reader: Reader, redaction: Redaction, key: str, found: bytes) -> bytes:
+    """A version of ours gives way to our newest; in anybody else's, only the text is replaced."""
+    renders = reader.renders(key, -1) if key else []
+    if redaction.body(found) != found and digest(found) in [render[0] for render in renders]:
+        sha, body, _, _ = renders[0]
+        content = body if body is not None else content_of(workspace.state, reader, sha)
+        if isinstance(content, bytes):
+            return content
+        with open(content, "rb") as file:
+            return file.read()
+    return redaction.body(found)
+
+
+def _rewrite(root: str, path: str, remake: Callable[[bytes], bytes]) -> bool:
+    spot = place(root, path, create=False)
+    if spot is None:
+        return False
+    with spot:
+        try:
+            found = spot.read()
+        except TenutoError:
+            return False  # no plain file
+        made = found if found is None else remake(found)
+        if made is None or made == found:
+            return False
+        _exchange(spot.fd, spot.name, made)
+        return True
 
 
 def _exchange(folder: int | None, name: str, made: bytes) -> None:
@@ -150,23 +180,22 @@ def _exchange(folder: int | None, name: str, made: bytes) -> None:
     os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _places(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Every file that was ever written from the journal, in every work tree that is still there."""
-    with workspace.journal.read() as reader:
-        keys = [key for key, _, _ in reader.projected()]
-        logs = [path for path, _ in reader.logs()]
-    for key in keys:
+def _places(workspace: Workspace, reader: Reader) -> Iterator[tuple[str, str, str]]:
+    """(root, path, key of its renders) of every file that was ever written from the journal and has a place."""
+    for key, _, _ in reader.projected():
         tree, _, path = key.rpartition("//")
         root = workspace.root_of(tree)
         if root is not None:
-            yield root, path
-    for path in logs:
-        yield workspace.root, path
+            yield root, path, key
+    for path, _ in reader.logs():
+        yield workspace.root, path, ""
 
 
 def _holders(workspace: Workspace, redaction: Redaction) -> Iterator[str]:
     """Files that hold the text now."""
-    for root, path in _places(workspace):
+    with workspace.journal.read() as reader:
+        places = list(_places(workspace, reader))
+    for root, path, _ in places:
         if _holds(f"{root}/{path}", redaction):
             yield path
     for path in [*_own_files(workspace), *_below(workspace.state + "/objects")]:
