@@ -16,6 +16,8 @@ Word lists, no grammar and no model: the same sentence always gets the same answ
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tenuto.knowledge.condense.places import names_a_file
 from tenuto.knowledge.patterns import pattern
 
@@ -99,90 +101,121 @@ _ANECDOTE = set(
 _NORM = {"must", "shall", "never", "always", "cannot"}
 _OPENS_CONDITION = {"if", "when", "whenever", "unless", "in", "where", "should", "once", "after", "given", "while"}
 
-# The texts these are tried on are in lower case.
-_PHRASE = pattern(
-    r"\b(?:edge|corner|boundary|degenerate|special) cases?\b|\bmust (?:handle|reject|refuse|not (?:crash|panic|throw|fail|block|"
-    r"hang|lose|corrupt|leak|overwrite|be (?:lost|called|retried)))|\bno-?op\b|\bout[- ]of[- ](?:range|bounds|order|memory|space)|"
-    r"\brace condition|\bidempotent|\b(?:is|are|be) (?:rejected|refused|an error|ignored|skipped|clamped|truncated)\b|"
-    r"\bfails? with\b|@throws|@raises|\bpanics? (?:if|when|on)\b|\berr\(|"
-    r"\breturns? (?:an? )?[`\"']?(?:null|none|nil|undefined|empty|false|zero|err|\w+error|\w+exception|error|0\b|-1\b|\[\]|\{\}|\"\"|''|nothing|4\d\d|5\d\d)|"
-    r"\bno effect\b|\bnothing happens\b|\bdo(?:es)? nothing\b|\b(?:\d|null|none|nil|empty|zero|blank|undefined)[`\"']? means\b|"
-    r"\b(?:does|do|must|may|can|will)(?: not|n't) (?:throw|raise|panic|crash)|\bnever (?:throw|raise|panic|block|fail|return|crash)|"
-    r"\bfalls? back\b|\bat[- ](?:most|least)[- ]once\b|"
-    r"\bhandles? (?:the )?(?:case|missing|empty|invalid|null|error|fail|legacy|duplicate|partial|time)"
-)
-_STATE_PHRASE = pattern(
-    r"\btimes? out\b|\bnot (?:found|allowed|permitted|supported|valid|a valid|a number|in the|exist|match|fit|known|set|given)\b|"
-    r"\balready exists?\b|\b(?:does|do)(?: not|n't) (?:exist|match|fit|parse|end|contain|have)\b|\bno longer\b|"
-    r"\btoo (?:long|large|big|short|small|many|few|old|deep|late|early)\b"
-)
-_COMPARISON = pattern(
-    r"\b(?:longer|larger|greater|more|fewer|less|older|smaller|shorter|bigger|higher|lower) (?:\w+ ){0,2}than\b|[<>≤≥]=?\s?\d|"
-    r"\b(?:above|below|over|under) (?:the |a |an |\d|`)"
-)
-_HARD_PHRASE = pattern(
-    r"\b(?:edge|corner) cases?:|\bmust (?:handle|reject|refuse|not)\b|\b(?:raise|throw)s?\b.{0,20}\w(?:error|exception)\b|"
-    r"\breturns? (?:an? )?[`\"']?(?:null|none|nil|undefined|empty|-1\b|err\b|4\d\d)|\bfails? with\b|\bpanics? (?:if|when|on)\b"
-)
-# This one needs to see capitals: what is raised is a type.
+# Two words that tell an edge case wherever they stand together.
+_PAIRS = {
+    *((kind, noun) for kind in ("edge", "corner", "boundary", "degenerate", "special") for noun in ("case", "cases")),
+    *(("must", verb) for verb in ("handle", "reject", "refuse")),
+    *((verb, "with") for verb in ("fail", "fails")),
+    *((verb, "back") for verb in ("fall", "falls")),
+    *((verb, word) for verb in ("panic", "panics") for word in ("if", "when", "on")),
+    *((word, done) for word in ("is", "are", "be") for done in "rejected refused ignored skipped clamped truncated".split()),
+    *((word, verb) for word in ("not", "never") for verb in "throw throws raise raises panic panics crash crashes".split()),
+    *(("never", verb) for verb in "block blocks fail fails return returns".split()),
+    *(("of", noun) for noun in ("range", "bounds", "order", "memory", "space")),
+    *((verb, noun) for verb in ("handle", "handles") for noun in "missing empty invalid null errors legacy partial".split()),
+    ("no", "op"), ("race", "condition"), ("an", "error"), ("no", "effect"), ("nothing", "happens"),
+    ("does", "nothing"), ("do", "nothing"), ("most", "once"), ("least", "once"),
+}  # fmt: skip
+_STATE_PAIRS = {
+    *(("not", word) for word in "found allowed permitted supported valid known set given exist match fit parse end".split()),
+    *(("not", word) for word in ("contain", "have", "in")),
+    *(("too", word) for word in "long large big short small many few old deep late early".split()),
+    ("time", "out"), ("times", "out"), ("already", "exists"), ("already", "exist"), ("no", "longer"), ("a", "number"),
+}  # fmt: skip
+_HARD_PAIRS = {("must", "not"), *(pair for pair in _PAIRS if pair[0] in {"must", "fail", "fails", "panic", "panics"})}
+_COMPARED = set("longer larger greater more fewer less older smaller shorter bigger higher lower".split())
+_BEYOND = {"above", "below", "over", "under"}
+_RETURNED = set("null none nil undefined empty false zero error 0 1 nothing err".split())
+_MEANINGLESS = set("null none nil empty zero blank undefined".split())
+_RAISING = {"raise", "raises", "throw", "throws"}
+
+# What is raised is a type, and types have capitals.
 _RAISES = pattern(r"\b(?:[Rr]aise|[Tt]hrow)s?\b.{0,20}[`\"'\s][A-Z]\w+")
 _CASE_AND_ANSWER = pattern(r"^[^:.]{3,80}(?::|\s[–—-])\s+\S")
-_ARROW = pattern(r"\S\s*(?:->|→|=>|⇒|⟶|➜)\s*\S")
+_ARROWS = ("->", "→", "=>", "⇒", "⟶", "➜")
 _SENTENCE_END = pattern(r"(?<=[.!?])[)\"'”]*\s+(?=[A-Z`\"'(\[*_“])|;\s+")
-_COMPLETE = pattern(r"[.!?;][)\"'”*`]*$")
+_ENDINGS = (".", "!", "?", ";")
 
 
 def tells_an_edge_case(text: str, manner: Manner = "prose") -> bool:
     """Whether one sentence, item or comment says what happens in an unusual case."""
-    lower = text.lower()
-    words = _WORD.findall(lower)
+    words = _WORD.findall(text.lower())
     if len(words) < 2:
         return False
-    known = set(words)
+    known, pairs = set(words), set(pairwise(words))
     states, outcomes = known & _STATE, known & _OUTCOME
-    if _STATE_PHRASE.search(lower):
+    if not pairs.isdisjoint(_STATE_PAIRS):
         states.add("")
-    condition = not known.isdisjoint(_CONDITION) or words[0] in _OPENING[manner]
     # "Removing an unknown id ..." is a condition in other words.
+    condition = not known.isdisjoint(_CONDITION) or words[0] in _OPENING[manner]
     condition = condition or (len(words[0]) > 5 and words[0].endswith("ing"))
+    story = not known.isdisjoint(_STORY)
     if manner == "doubtful":
-        return _is_told_beyond_doubt(lower, known, bool(states), condition)
-    compared = bool(_COMPARISON.search(lower))
+        return _is_told_beyond_doubt(words, pairs, bool(states) and condition and not story)
+    compared = _compares(words, text)
     # One word that is both ("closed", "failed") is one sign, not two.
     both = bool(states) and bool(outcomes) and len(states | outcomes) > 1
     weak = compared or not known.isdisjoint(_WEAK_STATE)
+    phrase = not known.isdisjoint(_NORM) or _has_phrase(text, words, pairs)
     if manner == "item":
         condition = condition or bool(_CASE_AND_ANSWER.match(text))
         # What is not done is an outcome too, if something else makes the case.
         answered = bool(outcomes - _STATUS) or "may" in known or (compared and not known.isdisjoint(_DENIAL))
         weak = weak or not known.isdisjoint(_STATUS)
         strong = both or (bool(states) and condition) or (weak and condition and answered)
-        strong = strong or not known.isdisjoint(_NORM)
-        return strong or _has_phrase(text, lower) or (bool(outcomes or states or weak) and _is_mapping(text))
-    if not known.isdisjoint(_STORY):
-        return _is_told_beyond_doubt(lower, known, bool(states), condition)
-    if words[0] in _OPENS_CONDITION and (states or weak):
+        return strong or phrase or (bool(outcomes or states or weak) and _is_mapping(text))
+    if not story and words[0] in _OPENS_CONDITION and (states or weak):
         return True
-    if not known.isdisjoint(_ANECDOTE):
-        return _is_told_beyond_doubt(lower, known, bool(states), condition)
+    if story or not known.isdisjoint(_ANECDOTE):
+        return _is_told_beyond_doubt(words, pairs, bool(states) and condition and not story)
     condition = condition or compared
-    strong = both or (bool(states) and condition) or not known.isdisjoint(_NORM) or _has_phrase(text, lower)
-    return strong or (weak and condition and bool(outcomes - _WEAK_STATE))
+    return both or phrase or (bool(states) and condition) or (weak and condition and bool(outcomes - _WEAK_STATE))
 
 
-def _is_told_beyond_doubt(lower: str, known: set[str], state: bool, condition: bool) -> bool:
-    if _HARD_PHRASE.search(lower):
+def _is_told_beyond_doubt(words: list[str], pairs: set[tuple[str, str]], stated: bool) -> bool:
+    if not pairs.isdisjoint(_HARD_PAIRS) or _returns(words, _RETURNED - {"false", "zero", "error", "0"}):
         return True
-    return state and condition and not known.isdisjoint(_SPEC_VOICE) and known.isdisjoint(_STORY)
+    known = set(words)
+    if not known.isdisjoint(_RAISING) and any(word.endswith(("error", "exception")) for word in words):
+        return True
+    return stated and not known.isdisjoint(_SPEC_VOICE)
 
 
-def _has_phrase(text: str, lower: str) -> bool:
-    return bool(_PHRASE.search(lower) or _RAISES.search(text))
+def _has_phrase(text: str, words: list[str], pairs: set[tuple[str, str]]) -> bool:
+    if not pairs.isdisjoint(_PAIRS) or "idempotent" in words or "noop" in words or _returns(words, _RETURNED):
+        return True
+    if "means" in words[1:]:
+        before = words[words.index("means", 1) - 1]
+        return before in _MEANINGLESS or before.isdigit()
+    return not set(words).isdisjoint(_RAISING) and bool(_RAISES.search(text))
+
+
+def _returns(words: list[str], what: set[str]) -> bool:
+    for number, word in enumerate(words[:-1]):
+        if word in {"return", "returns"}:
+            told = words[number + 1] if words[number + 1] not in {"a", "an"} else words[min(number + 2, len(words) - 1)]
+            if told in what or told in _STATUS or told.startswith("err") or told.endswith(("error", "exception")):
+                return True
+    return False
+
+
+def _compares(words: list[str], text: str) -> bool:
+    """`more than`, `fewer cells than`, `above 100`, `< 0`."""
+    for number, word in enumerate(words):
+        if word in _COMPARED and "than" in words[number + 1 : number + 4]:
+            return True
+        if word in _BEYOND and (words[number + 1 : number + 2] or [""])[0][:1].isdigit():
+            return True
+        if word in _BEYOND and (words[number + 1 : number + 2] or [""])[0] in {"the", "a", "an"}:
+            return True
+    return any(sign in text for sign in "<>≤≥") and any(
+        sign in "<>≤≥" and text[place + 1 : place + 3].strip("= ")[:1].isdigit() for place, sign in enumerate(text)
+    )
 
 
 def _is_mapping(text: str) -> bool:
     """`null input → default`, but not one path to another."""
-    return bool(_ARROW.search(text)) and not names_a_file(text)
+    return any(arrow in text for arrow in _ARROWS) and not names_a_file(text)
 
 
 def sentences(lines: list[str]) -> list[tuple[int, int, str]]:
@@ -195,7 +228,7 @@ def sentences(lines: list[str]) -> list[tuple[int, int, str]]:
             if not begun:
                 start = number
             begun = f"{begun} {piece}".strip()
-            if index < len(pieces) - 1 or (number + 1 < len(lines) and _COMPLETE.search(piece)):
+            if index < len(pieces) - 1 or (number + 1 < len(lines) and piece.rstrip(")\"'”*`").endswith(_ENDINGS)):
                 found.append((start, number, begun))
                 begun = ""
     if begun:
