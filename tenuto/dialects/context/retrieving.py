@@ -7,7 +7,7 @@ made to their files are taken in first, and the latest revision stands for the o
 from __future__ import annotations
 
 from tenuto.dialects.context.language import NOTHING
-from tenuto.dialects.context.places import NAME, folder_of, manifest_of, status_of
+from tenuto.dialects.context.places import NAME, folder_of, status_of
 from tenuto.dialects.context.storing import PHASES, artifact_at, task_name
 from tenuto.dialects.context.tasks import named
 from tenuto.dialects.context.wording import wrong
@@ -125,7 +125,7 @@ def _artifacts(turn: Turn, run: Run, task_id: str, phase: str, memory: bool) -> 
     made = [_artifact(turn, run, kind, name) for kind, name in listed if name in run["artifacts"]]
     if phase == "graduate":
         text = f"mode: {run['mode']}\nstatus: {status_of(run)}\nworkflow: {run['pipeline']['name']}\n"
-        made.append({"name": "manifest", "path": manifest_of(run["id"]), "text": text, "sha256": digest(text.encode())})
+        made.append({"name": "manifest", "path": "manifest.json", "text": text, "sha256": digest(text.encode())})
     if memory:
         from tenuto.dialects.context.memory import memory_text
 
@@ -147,4 +147,6 @@ def _artifact(turn: Turn, run: Run, kind: str, name: str) -> dict[str, str]:
         text = f"[{record['path']} has {record['size']} bytes: too large to be shown here; read it where it lies]"
     else:
         text = turn.workspace.files().stored(turn.tx, record["sha256"]).decode("utf-8", "replace")
-    return {"name": kind, "path": record["path"], "text": text, "sha256": record["sha256"]}
+    # The task is named above the pack; a path within its folder says the rest in fewer tokens.
+    path = record["path"].removeprefix(f"{folder_of(run['id'])}/")
+    return {"name": kind, "path": path, "text": text, "sha256": record["sha256"]}

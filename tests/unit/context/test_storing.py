@@ -115,7 +115,7 @@ def test_a_content_file_is_stored(task: Repository, tmp_path: Path) -> None:
 
 
 def test_a_missing_content_file_is_named(task: Repository) -> None:
-    with pytest.raises(Exception, match="Content file cannot be read: nowhere.md"):
+    with pytest.raises(Exception, match=r"Content file cannot be read: nowhere\.md"):
         task.context.store("spec", content_file="nowhere.md")
 
 

@@ -1,0 +1,167 @@
+"""`tenuto context` as a program: arguments, standard input, files, JSON, exit status, memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TASKS = "docs/orchestrator/context/tasks"
+BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tenuto.entrypoints.launch import main; main()"
+
+
+class Said:
+    def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
+        self.status = done.returncode
+        self.out = done.stdout.decode()
+        self.err = done.stderr.decode()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    return tmp_path / "repository"
+
+
+def tenuto(place: Path, *words: str, text: str | bytes = b"", **more: Any) -> Said:
+    command = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), "context", *words]
+    given = text.encode() if isinstance(text, str) else text
+    return Said(subprocess.run(command, check=False, cwd=place, input=given, capture_output=True, **more))
+
+
+def test_a_command_in_one_argument_or_in_many(place: Path) -> None:
+    assert tenuto(place, "INIT task: Dark mode").out.startswith("STATUS: success\nTASK: dark-mode\n")
+    assert tenuto(place, "INIT", "task:", "Light", "mode", "mode:", "poc").out.startswith("STATUS: success\nTASK: light-mode\n")
+    assert tenuto(place, "START_PHASE phase: a", "START_PHASE phase: b").out.count("PHASE_STARTED") == 2
+
+
+def test_an_error_exits_with_1_and_says_the_seeds_text(place: Path) -> None:
+    said = tenuto(place, "START_PHASE phase: x")
+    assert (said.status, said.out) == (1, "STATUS: error\nERROR: No current task. Use INIT first.\n")
+
+
+def test_commands_on_standard_input_stop_at_the_first_error(place: Path) -> None:
+    said = tenuto(place, "-", text="# a comment\n\nINIT task: a\r\nSTART_PHASE phase: x\nSTART_PHASE phase: x\nINIT task: b\n")
+    assert said.status == 1
+    assert said.out.count("STATUS: success") == 2
+    assert said.out.endswith("STATUS: error\nERROR: Phase x already running\n")
+    assert not (place / TASKS / "b").exists()
+
+
+def test_content_on_standard_input_runs_to_the_end_or_to_its_word(place: Path) -> None:
+    text = "INIT task: a\nSTORE phase: architect content: <<EOF\n# Design\n\nLIST\nEOF\nSTORE phase: spec content: first\nLIST\nlast"
+    assert tenuto(place, "-", text=text).status == 0
+    assert (place / TASKS / "a/architect.md").read_text() == "# Design\n\nLIST\n"
+    assert (place / TASKS / "a/spec.md").read_text() == "first\nLIST\nlast"
+    said = tenuto(place, "-", text="STORE phase: spec content: <<EOF\nnever closed\n")
+    assert (said.status, said.out) == (1, "STATUS: error\nERROR: content: <<EOF is not closed: there is no line EOF\n")
+    assert (place / TASKS / "a/spec.md").read_text() == "first\nLIST\nlast"
+
+
+def test_a_content_file_and_bytes_that_are_no_text(place: Path) -> None:
+    tenuto(place, "INIT task: a")
+    (place / "input.bin").write_bytes(b"\xff\x00bytes")
+    assert tenuto(place, "STORE phase: spec", "--content-file", "input.bin").status == 0
+    assert (place / TASKS / "a/spec.md").read_bytes() == b"\xff\x00bytes"
+    assert tenuto(place, "--content-file=-", "STORE phase: tests", text=b"\xfepiped").status == 0
+    assert (place / TASKS / "a/tests/task-001.md").read_bytes() == b"\xfepiped"
+    assert tenuto(place, "-", text=b"STORE phase: test-results content: \xfdraw\n").status == 0
+    assert (place / TASKS / "a/test-results.md").read_bytes() == b"\xfdraw\n"
+    said = tenuto(place, "STORE phase: spec content: both", "--content-file", "input.bin")
+    assert (said.status, said.out) == (1, "STATUS: error\nERROR: Content given twice: in the command and as a file\n")
+
+
+def test_json(place: Path) -> None:
+    told = json.loads(tenuto(place, "--json", "INIT task: a").out)
+    assert (told["schema_version"], told["ok"], told["data"]["task"]) == (1, True, "a")
+    told = json.loads(tenuto(place, "LIST", "--json").out)
+    assert told["data"]["tasks"][0]["status"] == "running"
+    said = tenuto(place, "--json", "RESUME decision: approve")
+    assert said.status == 1
+    assert json.loads(said.out)["error"]["message"] == "Task is not paused or waiting for gate"
+    raw = json.loads(tenuto(place, "METRICS format: json").out)
+    assert raw["task"] == "a"
+    assert json.loads(tenuto(place, "METRICS", "--json").out)["data"] == raw
+
+
+def test_warnings_go_to_standard_error(place: Path) -> None:
+    (place / TASKS / "bad").mkdir(parents=True)
+    (place / TASKS / "bad/manifest.json").write_text("{broken")
+    said = tenuto(place, "LIST")
+    assert (said.status, said.out) == (0, "TASKS:\n")
+    assert f"{TASKS}/bad/manifest.json cannot be parsed" in said.err
+
+
+def test_stored_text_cannot_command_the_terminal(place: Path) -> None:
+    tenuto(place, "INIT task: a")
+    tenuto(place, "PAUSE reason: red \x1b[31mtext\x07")
+    for command in ("SUMMARY", "HISTORY", "RETRIEVE for_phase: resume"):
+        assert "\x1b" not in tenuto(place, command).out
+
+
+def test_help_and_no_words(place: Path) -> None:
+    assert "SET_GATE gate: <design|final>" in tenuto(place, "--help").out
+    assert tenuto(place).status == 2
+    assert not list(place.glob("docs"))
+
+
+# ---- size ------------------------------------------------------------------------------------------
+
+MEGABYTE = 1 << 20
+BIG = 100
+# Reading up to a closing word is line by line, and slower: what counts is that it is more than the limit.
+SIZES = {"content-file": BIG, "standard input": BIG, "closing word": 70}
+
+
+def limited() -> None:
+    """64 MB for everything a process keeps beside its code."""
+    resource.setrlimit(resource.RLIMIT_DATA, (64 * MEGABYTE, 64 * MEGABYTE))
+
+
+def peak(place: Path, *words: str, stdin: int = subprocess.DEVNULL) -> tuple[int, int]:
+    """(exit status, highest resident size in MB)"""
+    command = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), "context", *words]
+    process = subprocess.Popen(command, cwd=place, stdin=stdin, stdout=subprocess.DEVNULL, preexec_fn=limited)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss // 1024
+
+
+def big_file(path: Path, size: int, first: bytes = b"") -> None:
+    line = b"a line of a very large artifact, one of a great many that all look the same\n"
+    with path.open("wb") as file:
+        file.write(first)
+        for _ in range(size):
+            file.write((line * (MEGABYTE // len(line) + 1))[:MEGABYTE])
+
+
+@pytest.mark.parametrize("way", SIZES)
+def test_a_hundred_megabytes_never_need_more_than_64(place: Path, tmp_path: Path, way: str) -> None:
+    tenuto(place, "INIT task: a")
+    source = tmp_path / "source"
+    if way == "content-file":
+        big_file(source, SIZES[way])
+        status, used = peak(place, "STORE phase: spec", "--content-file", str(source))
+    else:
+        big_file(source, SIZES[way], b"STORE phase: spec content: " + (b"<<END\n" if way == "closing word" else b""))
+        if way == "closing word":
+            with source.open("ab") as file:
+                file.write(b"\nEND\n")
+        with source.open("rb") as stream:
+            status, used = peak(place, "-", stdin=stream.fileno())
+    assert status == 0
+    assert used < 64
+    stored = place / TASKS / "a/spec.md"
+    assert stored.stat().st_size >= SIZES[way] * MEGABYTE
+    for command in ("RETRIEVE for_phase: implementation", "QUERY question: great artifact", "SUMMARY", "LIST"):
+        status, used = peak(place, command)
+        assert (status, used < 64) == (0, True), (command, used)
+    stored.write_bytes(b"small again")
+    assert peak(place, "STORE phase: spec content: smaller")[0] == 0
