@@ -35,12 +35,11 @@ _PROJECT = (b"CLAUDE_PROJECT_DIR", b"GEMINI_PROJECT_DIR")
 
 def call_and_leave(words: list[str], then: Callable[[], None]) -> NoReturn:
     """Ends the process at once: nobody waits for memory to be given back, and closing the journal would checkpoint it."""
-    status = 0
     try:
         status = call(words)
         then()
     except BaseException:  # noqa: BLE001  # not even standard error could be written to
-        pass
+        status = 0
     posix._exit(status)
 
 

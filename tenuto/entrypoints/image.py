@@ -58,7 +58,7 @@ class Image:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(marshal.loads(self._kept[module.__name__][3]), module.__dict__)
+        exec(marshal.loads(self._kept[module.__name__][3]), module.__dict__)  # noqa: S102  # what an import does
 
     def save(self) -> None:
         """If this process had to look elsewhere, the next one shall not."""
@@ -84,7 +84,7 @@ class Image:
 
 def install(root: str) -> Image:
     image = Image(root)
-    sys.meta_path.insert(0, image)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, image)
     return image
 
 

@@ -54,7 +54,7 @@ class Place:
 
 def read_all(file: int) -> bytes:
     chunks = []
-    while chunk := os.read(file, 1 << 20):
+    while chunk := os.read(file, 1 << 16):  # more than this and each read maps memory anew
         chunks.append(chunk)
     return b"".join(chunks)
 

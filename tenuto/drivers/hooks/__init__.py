@@ -59,8 +59,10 @@ def find(reader: Reader, workspace: Workspace, heard: Heard) -> str | None:
     if here:  # several: the one that this work tree's own files show, or that the user chose
         repo = reader.load_repo()
         shown = [run for path, run in repo["owners"].items() if _tree(path) == workspace.tree]
-        chosen = [run for run in here if run in shown] or [run for run in here if run == repo["current"]]
-        return chosen[0] if len(chosen) == 1 else None
+        candidates = [run for run in here if run in shown] or here
+        if len(candidates) == 1:
+            return candidates[0]
+        return repo["current"] if repo["current"] in candidates else None
     return next(iter(opened)) if len(opened) == 1 else None
 
 

@@ -12,7 +12,7 @@ def changed_files(root: str, most: int = 20) -> list[str]:
     from os import environ
     from subprocess import DEVNULL, SubprocessError, run
 
-    command = ["git", "-C", root, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=normal"]
+    command = ["git", "-C", root, "--no-optional-locks", "status", "--porcelain=v1", "-z", "--untracked-files=all"]
     try:
         done = run(
             command, check=False, capture_output=True, stdin=DEVNULL, timeout=_SECONDS, env={**environ, GUARD: "1"}
