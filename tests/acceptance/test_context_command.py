@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -120,15 +119,14 @@ BIG = 100
 SIZES = {"content-file": BIG, "standard input": BIG, "closing word": 70}
 
 
-def limited() -> None:
-    """64 MB for everything a process keeps beside its code."""
-    resource.setrlimit(resource.RLIMIT_DATA, (64 * MEGABYTE, 64 * MEGABYTE))
+# 64 MB for everything a process keeps beside its code.
+LIMITED = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({64 * MEGABYTE},) * 2); {BOOT}"
 
 
 def peak(place: Path, *words: str, stdin: int = subprocess.DEVNULL) -> tuple[int, int]:
     """(exit status, highest resident size in MB)"""
-    command = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), "context", *words]
-    process = subprocess.Popen(command, cwd=place, stdin=stdin, stdout=subprocess.DEVNULL, preexec_fn=limited)
+    command = [sys.executable, "-I", "-S", "-c", LIMITED, str(ROOT), "context", *words]
+    process = subprocess.Popen(command, cwd=place, stdin=stdin, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_maxrss // 1024
