@@ -2,6 +2,7 @@
 
     command:./my-agent --flag
 
+A reply that ends with `PARKED: <time> <why>` says that the program may not work before then (a usage limit): the run waits.
 Reaching a time limit, dying by a signal or a non-zero exit is an ERROR, whatever was printed; what could not even be
 started may be tried again inside the same attempt.
 """
@@ -11,11 +12,14 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from tenuto.agents.reply import question, verdict
+from tenuto.agents.reply import parked, question, verdict
 from tenuto.errors import BadInput
 
 
 class CommandAgent:
+    reports: tuple[str, ...] = ()
+    """What `usage` tells of an attempt, besides the attempt itself: tokens, micro_usd."""
+
     def __init__(self, words: str) -> None:
         self.name = f"command:{words}"
         try:
@@ -29,7 +33,8 @@ class CommandAgent:
         return {"argv": self.argv, "stdin": job.prompt(), "env": {}}
 
     def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
-        """The reply as a verdict; `transient` where the same attempt may start the program once more."""
+        """The reply as a verdict; `transient` where the same attempt may start the program once more; `parked_until`
+        where it may not work before a time."""
         if result["exit_code"] is None and result["signal"] is None:
             return _error(
                 f"the program could not be started: {result['error']}", transient=not _is_missing(result["error"])
@@ -42,6 +47,9 @@ class CommandAgent:
             return _error(f"the program was ended by signal {result['signal']}")
         if result["exit_code"] != 0:
             return _error(f"the program ended with exit status {result['exit_code']}")
+        waits = parked(reply)
+        if waits is not None:
+            return {**_error(waits[1]), "parked_until": waits[0]}
         asked = question(reply)
         if asked is not None:
             return {"verdict": "QUESTION", "summary": asked, "transient": False, "usage": {}}

@@ -2,6 +2,7 @@
 
     verdict(text)    {"verdict": "DONE" | "NEEDS_REVISION" | "ERROR", "summary", "reason"?}
     question(text)   what it asks a person, if it ends with `QUESTION: ...`
+    parked(text)     (when, why), if it ends with `PARKED: 2026-11-15T12:00:00Z why`: it may not work before then
     task_ids(text)   the items named in `NEEDS_REVISION: 2 tasks failed verification — task IDs: a,b`
 
 Rule 1: the last line that starts with `DONE:`, `NEEDS_REVISION:` or `ERROR:` is the verdict.
@@ -44,6 +45,7 @@ _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\
 _MARKUP = r"(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6})\s+)*[*_`~]*"
 _CLAIM = re.compile(rf"^\s*({_MARKUP})(DONE|NEEDS\\?_REVISION|ERROR)([*_`~]*):([*_`~]*)(.*)$")
 _QUESTION = re.compile(rf"^\s*{_MARKUP}QUESTION[*_`~]*:[*_`~]*(.*)$")
+_PARKED = re.compile(r"^\s*PARKED:\s*(\S+)(.*)$")
 _TASK_IDS = re.compile(r"\btask[\s_-]*ids?\b\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
 
 
@@ -76,6 +78,13 @@ def question(text: str) -> str | None:
             first = found.group(1).strip().rstrip("*`~").strip()
             return "\n".join([first, *(line.rstrip() for line in lines[number + 1 :])]).strip() or None
     return None
+
+
+def parked(text: str) -> tuple[str, str] | None:
+    """A usage limit, told by a program that knows when it ends. The time is not judged here."""
+    last = next((line for line in reversed(_lines(text)) if line.strip()), "")
+    found = _PARKED.match(last)
+    return (found.group(1), found.group(2).strip() or "a usage limit was reached") if found else None
 
 
 def task_ids(text: str) -> list[str]:

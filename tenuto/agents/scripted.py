@@ -8,6 +8,7 @@ answers:                       # the first that fits is given; nothing fits: DON
     files: {"{out}": "# Design"}      # {out} is the first declared output; other paths are below the work directory
     fault: hang                       # hang, exit 3, signal 9, flood, silent, daemon, ignore-signals
     wait: .tenuto-go                  # go on when this file exists
+    usage: {tokens: 1200, micro_usd: 5400}    # what the attempt is said to have cost
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tenuto.agents.command import CommandAgent
+from tenuto.agents.scripted_program import choose, read_script
 from tenuto.errors import NotFound
 
 
@@ -28,12 +30,22 @@ class ScriptedAgent(CommandAgent):
             raise NotFound("no-script", f"there is no file {path}", "scripted: takes a YAML file with answers")
         self.name = f"scripted:{found}"
         self.argv = [sys.executable, str(Path(__file__).with_name("scripted_program.py")), str(found)]
+        self.script = str(found)
+        self.reports = tuple(dict.fromkeys(unit for one in read_script(self.script) for unit in one.get("usage", {})))
 
     def launch(self, job: Any) -> dict[str, Any]:
         package = str(Path(__file__).resolve().parents[2])
         told = super().launch(job)
-        told["env"] = {
-            "TENUTO_TRY": str(job.attempt["number"]), "TENUTO_VISIT": str(job.attempt["iteration"]),
-            "PYTHONPATH": os.pathsep.join([package, *sys.path[1:]]),
-        }  # fmt: skip
+        told["env"] = {**_place(job), "PYTHONPATH": os.pathsep.join([package, *sys.path[1:]])}
         return told
+
+    def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
+        told = super().read(job, result, reply)
+        if self.reports:
+            answer = choose(read_script(self.script), {**job.environment({}, []), **_place(job)})
+            told["usage"] = {**dict.fromkeys(self.reports, 0), **answer.get("usage", {})}
+        return told
+
+
+def _place(job: Any) -> dict[str, str]:
+    return {"TENUTO_TRY": str(job.attempt["number"]), "TENUTO_VISIT": str(job.attempt["iteration"])}

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main(script: str) -> int:
-    answer = choose(read_script(script))
+    answer = choose(read_script(script), dict(os.environ))
     outputs = [line for line in os.environ["TENUTO_OUTPUTS"].splitlines() if line]
     if "wait" in answer:
         while not Path(answer["wait"]).exists():
@@ -34,9 +34,9 @@ def read_script(path: str) -> list[Any]:
     return answers
 
 
-def choose(answers: list[Any]) -> Any:
+def choose(answers: list[Any], environment: dict[str, str]) -> Any:
     here = {
-        key: os.environ.get(f"TENUTO_{key.upper()}", "") for key in ("role", "step", "item", "try", "visit", "outputs")
+        key: environment.get(f"TENUTO_{key.upper()}", "") for key in ("role", "step", "item", "try", "visit", "outputs")
     }
     for answer in answers:
         wanted = answer.get("for", {})

@@ -1,9 +1,11 @@
-"""The quiet half of fold: artifacts, memory, flags, commits, settings. Nothing here moves a run.
+"""The quiet half of fold: artifacts, memory, flags, commits, settings, what was spent. Nothing here moves a run.
 
 fold.py's rules hold here too: never refuse, add nothing, change the run in place.
 """
 
 from __future__ import annotations
+
+from tenuto.core.times import between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +85,49 @@ def settings_changed(run: Run, e: Any) -> None:
 
 def budget_changed(run: Run, e: Any) -> None:
     run["budget"]["limits"].update(e["limits"])
+    for step, limits in e.get("steps", {}).items():
+        _account(run, step)["limits"].update(limits)
+
+
+def set_aside(run: Run, e: Any) -> None:
+    """One more is under way. The first one starts the clock."""
+    if not run["flying"]:
+        run["budget"]["busy_since"] = e["at"]
+    run["flying"].append(e["attempt"])
+    _book(run, e["step"], "reserved", e["reserved"], 1)
+
+
+def charge(run: Run, e: Any, attempt: Any, used: Json) -> None:
+    """One less: what was set aside for it is free again, what it used is spent. The last one stops the clock."""
+    budget = run["budget"]
+    _book(run, attempt["step"], "reserved", attempt["reserved"], -1)
+    _book(run, attempt["step"], "spent", used, 1)
+    for unit, amount in used.items():
+        if isinstance(amount, int) and amount > budget["dearest"].get(unit, 0):
+            budget["dearest"][unit] = amount
+    if e["attempt"] in run["flying"]:
+        run["flying"].remove(e["attempt"])
+    if not run["flying"] and budget["busy_since"] is not None:
+        elapsed = between(budget["busy_since"], e["at"])
+        budget["busy_ms"] += elapsed
+        _account(run, attempt["step"])["busy_ms"] += elapsed
+        budget["busy_since"] = None
+
+
+def _book(run: Run, step: str, side: str, amounts: Json, sign: int) -> None:
+    if amounts:
+        _add(run["budget"][side], amounts, sign)  # type: ignore[literal-required]
+        _add(_account(run, step)[side], amounts, sign)
+
+
+def _account(run: Run, step: str) -> Any:
+    return run["budget"]["steps"].setdefault(step, {"limits": {}, "spent": {}, "reserved": {}, "busy_ms": 0})
+
+
+def _add(into: Json, amounts: Json, sign: int) -> None:
+    for unit, amount in amounts.items():
+        if isinstance(amount, (int, float)) and not isinstance(amount, bool):
+            into[unit] = into.get(unit, 0) + sign * amount
 
 
 def driver_changed(run: Run, e: Any) -> None:

@@ -185,10 +185,19 @@ class Commit(TypedDict):
     extra: Json
 
 
-class Budget(TypedDict):
+class Account(TypedDict):
+    """What may be spent, what is, and what is set aside for attempts under way; by unit (see budget.py)."""
+
     limits: Json
     spent: Json
     reserved: Json
+    busy_ms: int  # how long at least one attempt was under way
+
+
+class Budget(Account):
+    busy_since: str | None
+    dearest: Json  # by unit, the most that one attempt has used
+    steps: dict[str, Account]
 
 
 class PipelineRef(TypedDict):
@@ -267,6 +276,7 @@ class Run(TypedDict):
     routes: dict[str, int]
     retries: int
     budget: Budget
+    flying: list[str]  # attempts that were dispatched and have not ended
     sessions: list[str]
     switches: dict[str, bool]
     queue: list[Json]  # hops to come

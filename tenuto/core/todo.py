@@ -12,13 +12,15 @@ asks again. Nothing here changes anything; each action becomes a command, and de
     ask         a person decides                            -> OpenGate ... DecideGate
     conclude    everything has ended                        -> Conclude
     pause       the budget admits no further attempt        -> Pause
+    wake        a parked run goes on at this time           -> Resume
 
+`now` is the caller's clock (the time of the last event where it is left out): only limits of time look at it.
 No actions and nothing in flight: the run rests. Never more than `cap` in flight, counted over the whole run.
 """
 
 from __future__ import annotations
 
-from tenuto.core.decisions.attempts import in_flight, over_budget
+from tenuto.core.budget import reservation, shortage, time_is_up, time_left
 from tenuto.core.outcome import outcome
 from tenuto.core.visits import ready, step_of
 
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 _ACTIVE = ("created", "running", "restarting", "poc-complete")
 
 
-def todo(pipeline: Pipeline, run: Run) -> list[Any]:
+def todo(pipeline: Pipeline, run: Run, now: str = "") -> list[Any]:
     if run["status"] not in _ACTIVE:
+        if run["status"] == "parked" and run["pause"] and not run["flying"]:
+            return [{"act": "wake", "step": run["position"], "at": run["pause"]["last_feedback"]}]
         return []
     stay = run["stay"]
     if stay is None:
@@ -55,31 +59,33 @@ def todo(pipeline: Pipeline, run: Run) -> list[Any]:
         between = _between(step, stay)
         if between:
             return between
-    return _dispatches(pipeline, run, step, stay)
+    return _dispatches(pipeline, run, step, stay, now or run["updated_at"])
 
 
-def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay) -> list[Any]:
-    flying = len(in_flight(run))
+def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay, now: str) -> list[Any]:
+    flying = len(run["flying"])
     places = ready(pipeline, run, step, stay)
     if not places:
         return [] if flying else _closing(pipeline, run, step, stay)
     actions: list[Any] = []
-    held = dict(run["budget"]["reserved"])
+    more: dict[str, int] = {}
+    reserved = reservation(pipeline, run, step)
+    left = time_left(run, step["id"], now)
+    late = time_is_up(run, step["id"], now) if left is not None and left <= 0 else None
     for key, seat, item in places[: max(0, pipeline["cap"] - flying)]:
         state = stay["seats"].get(key)
         number = state["tries"] + 1 if state else 1
-        reserved = reservation(pipeline, step)
-        unit = over_budget(run, reserved, held)
-        if unit is not None:
+        short = shortage(run, step["id"], reserved, more) or late
+        if short:
             if not actions and not flying:
-                return [{"act": "pause", "step": step["id"], "unit": unit}]
+                return [{"act": "pause", "step": step["id"], "unit": short["unit"], "short": short}]
             break
         for name, amount in reserved.items():
-            held[name] = held.get(name, 0) + amount
+            more[name] = more.get(name, 0) + amount
         attempt = "-".join([step["id"], str(stay["visit"]), key.replace("@", "."), str(number)])
         actions.append({
             "act": "dispatch", "step": step["id"], "attempt": attempt, "key": key, "seat": seat, "item": item,
-            "number": number, "reserved": reserved,
+            "number": number, "reserved": dict(reserved), "time_left": left,
         })  # fmt: skip
     return actions
 
@@ -91,16 +97,6 @@ def _closing(pipeline: Pipeline, run: Run, step: Step, stay: Stay) -> list[Any]:
             if f"after:{action}" not in stay["did"]:
                 return [{"act": "do", "action": action, "as": f"after:{action}", "step": step["id"]}]
     return [{"act": "conclude", "step": step["id"]}]
-
-
-def reservation(pipeline: Pipeline, step: Step) -> dict[str, int]:
-    """What one attempt sets aside before it starts: itself, and what it may cost."""
-    amounts = {"attempts": 1}
-    for unit, field in (("tokens", "attempt_tokens"), ("micro_usd", "attempt_micro_usd")):
-        amount: Any = step["budget"][field] or pipeline["budget"][field]  # type: ignore[literal-required]
-        if amount:
-            amounts[unit] = amount
-    return amounts
 
 
 def _between(step: Any, stay: Stay) -> list[Any]:

@@ -6,6 +6,8 @@ import os
 import subprocess
 from typing import Any
 
+from tenuto.core.budget import in_words, limit_name
+from tenuto.drivers import shown
 from tenuto.drivers.jobs import existing
 from tenuto.encoding import digest
 from tenuto.errors import Refused
@@ -42,17 +44,13 @@ def perform(engine: Any, turn: Turn, definition: Any, action: Any) -> None:
         case "ask":
             _ask(engine, turn, pipeline, action["step"])
         case "pause":
-            reason = f"the budget of {action['unit']} admits no further attempt"
-            turn.do(
-                name,
-                {
-                    "do": "Pause",
-                    "kind": "budget",
-                    "reason": reason,
-                    "recommendations": ["raise the limit", "stop here"],
-                },
-                pipeline,
-            )
+            paused: Any = {
+                "do": "Pause", "kind": "budget", "step": action["step"], "reason": in_words(action["short"]),
+                "recommendations": [f"tenuto resume {name} --limit {limit_name(action['short'])}=N", f"tenuto cancel {name}"],
+            }  # fmt: skip
+            turn.do(name, paused, pipeline)
+        case "wake":
+            turn.do(name, {"do": "Resume", "decision": "retry"}, pipeline)
         case "do":
             doing = _ACTIONS.get(action["action"])
             detail = doing(engine, turn, pipeline, action) if doing else {}

@@ -18,8 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tenuto.core.budget import time_left
 from tenuto.core.decisions.attempts import in_flight
+from tenuto.core.decisions.runs import too_early
 from tenuto.core.records import Run
+from tenuto.core.times import milliseconds
 from tenuto.core.todo import todo
 from tenuto.drivers import actions, receipts
 from tenuto.drivers.bound import definition_of
@@ -81,8 +84,8 @@ class Engine:
             definition = definition_of(turn.tx, run)
             fresh: list[str] = []
             while True:
-                wanted = todo(definition["pipeline"], run)
-                if not wanted:
+                wanted = todo(definition["pipeline"], run, turn.at)
+                if not wanted or (wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at)):
                     break
                 if wanted[0]["act"] == "dispatch":
                     fresh += [self.dispatch(turn, definition, action, len(wanted)) for action in wanted]
@@ -137,7 +140,7 @@ class Engine:
         more = self.settings.get("environment", [])
         attempts.launch(directory, {
             "attempt": f"{self.name}.{name}.{start}", "argv": told["argv"], "cwd": job.workdir, "stdin": f"{directory}/prompt",
-            "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": job.seat["time_limit"], "grace": _GRACE,
+            "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": _GRACE,
             "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
         })  # fmt: skip
 
@@ -171,6 +174,19 @@ class Engine:
             case "lost":
                 attempts.sweep(f"{self.workspace.state}/attempts")
                 self.lose(name, "its supervisor was killed; nobody knows what it did", status.get("may_have_run", True))
+        return True
+
+    def _fail(self, job: Job, problem: str) -> None:
+        attempts.void(self.directory(job.name))
+        told: Any = {"usage": {}}
+        with self.workspace.turn() as turn:
+            receipt = {"outputs": {}, "checks": [], "problem": problem, "severities": []}
+            self._record(turn, job, job.name, "ERROR", problem, receipt, told, job.pipeline)
+
+    def _limit(self, run: Run, job: Job) -> float | None:
+        """The seat's own limit, or what is left of the wall clock where that is less."""
+        left, own = time_left(run, job.step["id"], self.workspace.clock()), job.seat["time_limit"]
+        return own if left is None else min(max(left / 1000, 0.1), own or left / 1000)
             case "void":
                 self.lose(name, "it was recorded, but never started", False)
             case _:  # absent, or launching with nobody left to go on: exactly one of us and a late supervisor wins
@@ -205,14 +221,17 @@ class Engine:
     def _record(
         self, turn: Turn, job: Job, name: str, verdict: str, summary: str, receipt: Any, usage: Any, pipeline: Any
     ) -> None:
-        if verdict != "ERROR":
-            for path in receipt["outputs"]:
-                turn.keep_file(self.name, os.path.relpath(path, job.documents), path, step=job.step["id"], attempt=name)
+        if verdict not in ("ERROR", "PARKED"):
+            shown.keep_outputs(turn, job, list(receipt["outputs"]))
         status = {"DONE": "completed", "NEEDS_REVISION": "completed", "QUESTION": "completed"}.get(verdict, "failed")
         spent = {"attempts": 1, **usage}
         finished: Any = {
             "do": "FinishAttempt", "attempt": name, "status": status, "verdict": verdict, "summary": summary,
-            "receipt": receipt, "usage": spent, "key": f"finished:{name}",
+            "receipt": receipt, "usage": {"attempts": 1, **told["usage"]}, "key": f"finished:{name}",
+            "parked_until": told.get("parked_until", ""),
+        if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
+            told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
+        told = _parked(told)
         }  # fmt: skip
         turn.do(self.name, finished, pipeline)
 
@@ -238,3 +257,13 @@ def _kept(path: str) -> Any:
             return loads(file.read())
     except FileNotFoundError:
         return {}
+def _parked(told: Any) -> Any:
+    """An agent that may not work before a stated time: the run waits until then, and no try is used up."""
+    until = told.get("parked_until")
+    if not until:
+        return told
+    if milliseconds(until) is None:
+        return {**told, "verdict": "ERROR", "summary": f"it may not work until '{until}', which is no time", "parked_until": ""}
+    return {**told, "verdict": "PARKED", "transient": False}
+
+

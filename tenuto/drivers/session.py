@@ -15,6 +15,7 @@ from tenuto.drivers.bound import pipeline_of
 from tenuto.drivers.local import Engine
 from tenuto.drivers.notices import notify
 from tenuto.drivers.persons import decide_gate
+from tenuto.drivers.start import refuse_unmetered
 from tenuto.workspace.objects import hash_at
 from tenuto.workspace.turn import Workspace
 
@@ -26,6 +27,7 @@ def sit(
     workspace: Workspace, name: str, crew: Any, settings: dict[str, Any], *, watcher: Any = None, ask: Ask | None = None,
     in_advance: str = "",
 ) -> Run:  # fmt: skip
+    _refuse_unmetered(workspace, name, crew)
     engine = Engine(workspace, name, crew, settings, watcher)
     while True:
         run = engine.drive()
@@ -40,6 +42,15 @@ def sit(
         decide_gate(workspace, name, told[0], told[1], settings)
     notify(workspace, run, settings)
     return run
+
+
+def _refuse_unmetered(workspace: Workspace, name: str, crew: Any) -> None:
+    """Also when others go on with the run: who reports nothing does not work under a limit in money."""
+    run = workspace.load(name)
+    with workspace.journal.read() as reader:
+        pipeline = pipeline_of(reader, run)
+    of_steps = {step: account["limits"] for step, account in run["budget"]["steps"].items()}
+    refuse_unmetered(pipeline, run["budget"]["limits"], of_steps, crew)
 
 
 def _decide_in_advance(workspace: Workspace, name: str, decision: str) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
+from tenuto.core.budget import limits_of, unmetered
 from tenuto.core.names import slug
 from tenuto.core.records import Run
 from tenuto.drivers.bound import bind, define
@@ -13,7 +14,8 @@ from tenuto.workspace.turn import Turn, Workspace
 
 def start(
     workspace: Workspace, request: str, pipeline: str, *, switches: dict[str, bool] | None = None, limits: dict[str, Any] | None = None,
-    name: str = "", settings: dict[str, Any] | None = None,
+    of_steps: dict[str, dict[str, Any]] | None = None, name: str = "", settings: dict[str, Any] | None = None, crew: Any = None,
+    place: Place | None = None,
 ) -> Run:  # fmt: skip
     """Everything is checked before anything is written; the run is not driven yet."""
     definition = define(pipeline, workspace.root, settings)
@@ -28,10 +30,15 @@ def start(
         }  # fmt: skip
         for dialect in checked["shown_as"]:
             _show_in(workspace, dialect, run_id, begun, checked)
+    if crew is not None:
+        limits_, steps_ = limits_of(checked)
+        refuse_unmetered(checked, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
+    place = place or Place()
+    own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
         turn.do(run_id, begun)
         turn.do(run_id, {"do": "Engage", "pipeline": ref, "switches": switches or {}}, checked)
-        if limits:
-            turn.do(run_id, {"do": "ChangeBudget", "limits": limits})
+        if limits or of_steps:
+            turn.do(run_id, {"do": "ChangeBudget", "limits": limits or {}, "steps": of_steps or {}}, checked)
         for dialect in checked["shown_as"]:
             opened = getattr(workspace.dialects[dialect], "opened", None)
             if opened is not None:
@@ -51,6 +58,15 @@ def _show_in(workspace: Workspace, dialect: str, run_id: str, begun: Any, pipeli
     begun["dialects"][dialect] = told.pop("place")
     begun["settings"].update(told.pop("settings", {}))
     begun.update(told)
+
+
+def refuse_unmetered(pipeline: Any, limits: Any, of_steps: Any, crew: Any) -> None:
+    """A limit in tokens or money holds only where the agents say what they use; one that cannot hold is refused."""
+    found = unmetered(pipeline, limits, of_steps, lambda seat: crew.choose(seat).reports)
+    if found is not None:
+        agent, unit = crew.choose(found["seat"]).name, found["unit"]
+        said = f"the limit of {found['limit']} {unit} cannot be held: {agent} ({found['seat']['role']} in {found['step']}) does not report {unit}"
+        raise Refused("unmetered", said, "limit attempts or wall_clock instead, or choose an agent that reports it", unit=unit)
 
 
 def free_name(turn: Turn, wanted: str) -> str:

@@ -21,7 +21,7 @@ _MAY_DISPATCH = ("created", "running", "restarting", "poc-complete")
 
 
 def in_flight(run: Run) -> list[str]:
-    return [name for name, attempt in run["attempts"].items() if attempt["status"] in ("dispatched", "running")]
+    return list(run["flying"])
 
 
 def dispatch_attempt(case: Case, c: Any) -> list[Any]:
@@ -50,19 +50,21 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
             "wait for one to end",
             cap=cap,
         )
-    _refuse_over_budget(run, c.get("reserved", {}))
+    reserved, step = c.get("reserved", {}), c.get("step") or run["position"] or ""
     if run["stay"] is not None and case.pipeline is not None:
-        _refuse_unasked(case, c)
+        reserved = _asked(case, c)["reserved"]
+    if run["budget"]["limits"] or run["budget"]["steps"]:
+        _refuse_over_budget(case, step, reserved)
     return [
         case.event(
             "AttemptDispatched", attempt=attempt, step=c.get("step") or run["position"] or "", role=c["role"],
             agent=c.get("agent", ""), task=c.get("task", ""), item=c.get("item"), iteration=c.get("iteration", 1),
-            number=c.get("number", 1), summary=c.get("summary", ""), reserved=c.get("reserved", {}), extra=c.get("extra", {}),
+            number=c.get("number", 1), summary=c.get("summary", ""), reserved=reserved, extra=c.get("extra", {}),
         )
     ]  # fmt: skip
 
 
-def _refuse_unasked(case: Case, c: Any) -> None:
+def _asked(case: Case, c: Any) -> Any:
     """An engine-driven run starts what todo() asks for, and nothing else: two drivers cannot start it twice."""
     from tenuto.core.todo import todo
 
@@ -81,12 +83,14 @@ def start_attempt(case: Case, c: Any) -> list[Any]:
     return [case.event("AttemptStarted", attempt=c["attempt"], extra=c.get("extra", {}))]
 
 
+    # What is not reported is charged as it was set aside: a limit never waits for an agent's word.
+    usage = {**case.run["attempts"][c["attempt"]]["reserved"], **c.get("usage", {})}
 def finish_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
     finished = [
         case.event(
             "AttemptFinished", attempt=c["attempt"], status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""),
-            receipt=c.get("receipt", {}), usage=c.get("usage", {}), extra=c.get("extra", {}),
+            receipt=c.get("receipt", {}), usage=usage, extra=c.get("extra", {}),
         )
     ]  # fmt: skip
     if c.get("verdict") == "QUESTION" and case.run["status"] in _MAY_DISPATCH:
@@ -94,6 +98,8 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
             case.event(
                 "Paused", kind="question", reason=c.get("summary", ""), step=case.run["position"],
                 last_feedback=c["attempt"], recommendations=["answer"],
+    if c.get("verdict") == "PARKED":
+        return finished + _parked(case, c)
             )
         )  # fmt: skip
     return finished + _item_ends(case, c["attempt"], c.get("verdict") or "ERROR")
@@ -163,30 +169,25 @@ def _require_open(run: Run, attempt: str) -> None:
         )
 
 
-def over_budget(run: Run, wanted: Any, reserved: Any = None) -> str | None:
-    """The first unit whose limit this would pass, with what is in flight counted at what was set aside for it."""
-    budget = run["budget"]
-    held = budget["reserved"] if reserved is None else reserved
-    for unit, limit in budget["limits"].items():
-        if limit is not None and budget["spent"].get(unit, 0) + held.get(unit, 0) + wanted.get(unit, 0) > limit:
-            return str(unit)
-    return None
+def _refuse_over_budget(case: Case, step: str, wanted: Any) -> None:
+    from tenuto.core.budget import in_words, shortage
 
 
-def _refuse_over_budget(run: Run, wanted: Any) -> None:
-    unit = over_budget(run, wanted)
-    if unit is not None:
-        limit = run["budget"]["limits"][unit]
-        held = run["budget"]["spent"].get(unit, 0) + run["budget"]["reserved"].get(unit, 0)
-        message = f"run {run['id']} may spend {limit} {unit}: {held} is spent or promised, {wanted.get(unit, 0)} more was asked for"
-        raise Refused("over-budget", message, "raise the limit or stop here", unit=unit, limit=limit, held=held)
 
 
-def _plain(name: str) -> str:
-    return "".join(c for c in name.rpartition(":")[2].lower() if c.isalnum())
+    short = shortage(case.run, step, wanted)
+    if short is not None:
+        raise Refused("over-budget", f"run {case.run['id']}: {in_words(short)}", "raise the limit or stop here", **short)
+        role = normalize("NFKC", role)
+    plain = "".join(c for c in role.rpartition(":")[2].lower() if c.isalnum())
+    return "statemanager" in plain or plain in _STATE_KEEPERS
 
 
 DECIDERS = {
     "DispatchAttempt": dispatch_attempt, "StartAttempt": start_attempt, "FinishAttempt": finish_attempt,
     "LoseAttempt": lose_attempt, "PlanItems": plan_items, "ChangeItem": change_item,
 }  # fmt: skip
+def _keeps_state(role: str) -> bool:
+    """The state manager, whatever its spelling: State Manager, orchestrator-state-manager, plugin:state_manager_agent."""
+    if not role.isascii():
+        from unicodedata import normalize

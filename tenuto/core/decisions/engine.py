@@ -5,6 +5,7 @@ Whatever todo() asks for is decided here; whoever asks for something else, or fo
 
 from __future__ import annotations
 
+from tenuto.core.budget import limits_of
 from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.follow import follow, hop_to
 from tenuto.core.outcome import outcome
@@ -36,13 +37,13 @@ def engage(case: Case, c: Any) -> list[Any]:
     queue = run["queue"] or [hop_to(first)]
     driver = c.get("driver", "engine")
     events = [case.event("Engaged", pipeline=c["pipeline"], driver=driver, switches=switches, queue=queue)]
-    limits = {
-        name: amount
-        for name, amount in pipeline["budget"].items()
-        if amount is not None and not name.startswith("attempt_")
+    limits, of_steps = limits_of(pipeline)
+    budget = run["budget"]
+    fresh = {unit: limit for unit, limit in limits.items() if unit not in budget["limits"]}
+    steps = {
+        step: own for step, own in of_steps.items() if step not in budget["steps"] or not budget["steps"][step]["limits"]
     }
-    fresh = {name: amount for name, amount in limits.items() if name not in run["budget"]["limits"]}
-    return [*events, case.event("BudgetChanged", limits=fresh)] if fresh else events
+    return [*events, case.event("BudgetChanged", limits=fresh, steps=steps)] if fresh or steps else events
 
 
 def begin_visit(case: Case, c: Any) -> list[Any]:
@@ -63,36 +64,42 @@ def begin_visit(case: Case, c: Any) -> list[Any]:
 
 def record_action(case: Case, c: Any) -> list[Any]:
     _pipeline(case)
-    if not any(action["act"] == "do" and action["as"] == c["action"] for action in todo(case.pipeline, case.run)):
+    if not any(action["act"] == "do" and action["as"] == c["action"] for action in todo(case.pipeline, case.run, case.command["at"])):
         raise Refused("not-asked", f"run {case.run['id']} does not ask for {c['action']} now")
     return [case.event("ActionDone", action=c["action"], detail=c.get("detail", {}))]
 
 
 def plan_visit(case: Case, c: Any) -> list[Any]:
-    from tenuto.core.waves import PlanRefused, arrange
+    from tenuto.core.waves import arrange
 
     run, pipeline = case.run, _pipeline(case)
     _require(case, "plan")
     stay: Any = run["stay"]
     step: Any = step_of(pipeline, stay["step"])
     waves, items = step["waves"], c["items"]
-    problem = c.get("problem", "")
-    if not problem and waves["max_items"] and len(items) > waves["max_items"]:
-        problem = f"the plan has {len(items)} items; at most {waves['max_items']} are allowed"
-    try:
-        arrangement: Any = arrange(items)
-    except PlanRefused as refusal:
-        problem = problem or refusal.message
-    notes = [] if problem else _plan_notes(waves, items, arrangement)
-    if waves["strict"] and not problem:
-        problem = "; ".join(notes)
+    problem = c.get("problem", "") or impossible(waves, items)
     if problem:
         return _end(case, step, {"name": "NEEDS_REVISION", "because": [], "reason": problem})
+    arrangement = arrange(items)
+    notes = _plan_notes(waves, items, arrangement)
     chosen = _choose(run, items, stay["hop"].get("items") or "due", c.get("findings", []))
     ordered = [[name for name in wave if name in chosen] for wave in arrangement["waves"]]
     groups = _groups(waves, items, ordered, min(pipeline["cap"], waves["at_once"] or pipeline["cap"]))
     planned = {item["id"]: _item(item, run) for item in items}
     return [case.event("ItemsPlanned", items=planned, waves=arrangement["waves"], groups=groups, notes=notes)]
+
+
+def impossible(waves: Any, items: Any) -> str:
+    """Why these items cannot be carried out in this step; "" where they can."""
+    from tenuto.core.waves import PlanRefused, arrange
+
+    if waves["max_items"] and len(items) > waves["max_items"]:
+        return f"the plan has {len(items)} items; at most {waves['max_items']} are allowed"
+    try:
+        arrangement = arrange(items)
+    except PlanRefused as refusal:
+        return refusal.message
+    return "; ".join(_plan_notes(waves, items, arrangement)) if waves["strict"] else ""
 
 
 def _choose(run: Any, items: Any, which: str, findings: Any) -> list[str]:
@@ -205,7 +212,7 @@ def _pipeline(case: Case) -> Any:
 
 
 def _require(case: Case, act: str) -> None:
-    if not any(action["act"] == act for action in todo(case.pipeline, case.run)):
+    if not any(action["act"] == act for action in todo(case.pipeline, case.run, case.command["at"])):
         raise Refused("not-asked", f"run {case.run['id']} does not ask for {act!r} now", "ask again what is to be done")
 
 

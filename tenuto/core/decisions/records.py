@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tenuto.core.decide import Case
+    from tenuto.core.records import Json, Run
 
 
 def store_artifact(case: Case, c: Any) -> list[Any]:
@@ -53,7 +54,21 @@ def clean_memory(case: Case, c: Any) -> list[Any]:
 
 def set_flags(case: Case, c: Any) -> list[Any]:
     fresh = {name: value for name, value in c["flags"].items() if case.run["flags"].get(name, _ABSENT) != value}
+    if fresh and case.run["pipeline"]["name"] == "ticket":
+        fresh = _not_following(case.run, fresh)
     return [case.event("FlagSet", flags=fresh)] if fresh else []
+
+
+def _not_following(run: Run, claimed: Json) -> Json:
+    """Flags that follow from what happened cannot be set; saying what is so anyway changes nothing."""
+    from tenuto.core.tickets import flags, follows
+
+    shown = flags(run)
+    for name, value in claimed.items():
+        if follows(name) and shown.get(name, False) is not value:
+            message = f"{name} follows from what happened in run {run['id']}: it is {shown.get(name, False)}, not {value}"
+            raise Refused("flag-follows", message, "record what makes it so", flag=name)
+    return {name: value for name, value in claimed.items() if not follows(name)}
 
 
 def record_commit(case: Case, c: Any) -> list[Any]:
@@ -89,7 +104,26 @@ def change_settings(case: Case, c: Any) -> list[Any]:
 
 
 def change_budget(case: Case, c: Any) -> list[Any]:
-    return [case.event("BudgetChanged", limits=c["limits"])]
+    of_steps = c.get("steps", {})
+    for limits in (c["limits"], *of_steps.values()):
+        for unit, limit in limits.items():
+            _refuse_odd_limit(unit, limit)
+    if case.pipeline is not None:
+        known = [step["id"] for step in case.pipeline["steps"]]
+        for step in of_steps:
+            if step not in known:
+                message = f"pipeline {case.pipeline['name']} has no step {step!r}; it has: {', '.join(known)}"
+                raise Refused("no-such-step", message, step=step)
+    told = {"steps": of_steps} if of_steps else {}
+    return [case.event("BudgetChanged", limits=c["limits"], **told)]
+
+
+def _refuse_odd_limit(unit: str, limit: Any) -> None:
+    from tenuto.core.budget import UNITS
+
+    whole = isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0
+    if unit not in UNITS or not (whole or limit is None):
+        raise Refused("bad-limit", f"{unit}={limit} is no limit", f"units: {', '.join(UNITS)}; a whole number", unit=unit)
 
 
 def change_driver(case: Case, c: Any) -> list[Any]:

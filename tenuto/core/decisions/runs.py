@@ -12,6 +12,7 @@ graduation may go on. Nothing finishes past an open gate or a pause.
 from __future__ import annotations
 
 from tenuto.core.fold import running_visits
+from tenuto.core.times import milliseconds
 from tenuto.errors import Refused
 
 TYPE_CHECKING = False
@@ -105,9 +106,21 @@ def resume(case: Case, c: Any) -> list[Any]:
         return [
             case.event("Failed", step=paused["step"] if paused else None, error=f"rejected: {reason}", context=None)
         ]
+    if run["status"] == "parked" and not c.get("early"):
+        until = run["pause"]["last_feedback"] if run["pause"] else ""
+        if too_early(until, c["at"]):
+            raise Refused(
+                "parked", f"run {run['id']} is parked until {until}", f"tenuto resume {run['id']} --now", until=until
+            )
     if decision != "retry":
         raise Refused("bad-decision", f"a pause is answered with retry or reject, not {decision!r}", decision=decision)
     return [case.event("Resumed", decision=decision)]
+
+
+def too_early(until: str, now: str) -> bool:
+    """A time that cannot be read is no reason to wait for ever."""
+    then, at = milliseconds(until), milliseconds(now)
+    return then is not None and at is not None and at < then
 
 
 def park(case: Case, c: Any) -> list[Any]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from tenuto.core.budget import UNITS
 from tenuto.core.records import Run
 from tenuto.entrypoints.cli.frame import Answer
-from tenuto.entrypoints.cli.terminal import say
+from tenuto.entrypoints.cli.terminal import say, when
 from tenuto.entrypoints.inert import inert
 from tenuto.errors import BadInput
 
+LIMIT_FORM = "--limit attempts=40, --limit money=2.50, --limit attempts@design=3"
+LIMIT_HELP = "A budget: attempts, tokens, money (dollars), wall_clock (seconds); UNIT@STEP for one step."
 _WAITS = ("waiting_gate", "paused", "parked", "stopped", "blocked")
 
 
@@ -39,14 +42,34 @@ def switches_of(approval: bool, given: tuple[str, ...]) -> dict[str, bool]:
     return made
 
 
-def limits_of(given: tuple[str, ...]) -> dict[str, int]:
-    known = ("attempts", "tokens", "micro_usd", "wall_clock")
-    made = {}
-    for unit, value in _pairs(given, "--limit attempts=40").items():
-        if unit not in known or not value.isdigit():
-            raise BadInput("bad-limit", f"'{unit}={value}' is no limit", f"units: {', '.join(known)}; a whole number")
-        made[unit] = int(value)
-    return made
+class Limits(NamedTuple):
+    run: dict[str, int]
+    steps: dict[str, dict[str, int]]
+
+
+def limits_of(given: tuple[str, ...]) -> Limits:
+    """attempts=40, money=2.50, tokens@design=100000: of the run, or of one step."""
+    found = Limits({}, {})
+    for word, value in _pairs(given, LIMIT_FORM).items():
+        unit, at, step = word.partition("@")
+        if at and not step:
+            raise BadInput("bad-limit", f"'{word}={value}' names no step", LIMIT_FORM)
+        limits = found.steps.setdefault(step, {}) if step else found.run
+        if unit == "money":
+            limits["micro_usd"] = _micro_usd(word, value)
+        elif unit in UNITS and value.isdecimal():
+            limits[unit] = int(value)
+        else:
+            known = ", ".join((*UNITS, "money"))
+            raise BadInput("bad-limit", f"'{word}={value}' is no limit", f"units: {known}; a whole number")
+    return found
+
+
+def _micro_usd(word: str, value: str) -> int:
+    whole, _, cents = value.removeprefix("$").partition(".")
+    if not (whole + cents).isdecimal() or len(cents) > 6:
+        raise BadInput("bad-limit", f"'{word}={value}' is no amount of dollars", "--limit money=2.50")
+    return int(whole or "0") * 1_000_000 + int(cents.ljust(6, "0"))
 
 
 def _pairs(given: tuple[str, ...], form: str) -> dict[str, str]:
@@ -99,7 +122,8 @@ def ended(run: Run) -> Answer:
         lines += [f"  {run['gate']['prompt']}", *(f"  - {entry['path']}" for entry in run["gate"]["shown"])]
         lines.append(f"  try: tenuto approve {run['id']}   (or: reject, revise --feedback '...')")
     elif run["pause"]:
-        lines += [f"  {run['pause']['reason']}", f"  try: {_way_on(run)}"]
+        until = f"until {when(run['pause']['last_feedback'])}: " if status == "parked" else ""
+        lines += [f"  {until}{run['pause']['reason']}", f"  try: {_way_on(run)}"]
     elif run["blocked"]:
         lines += [
             f"  {run['blocked']['reason']} {', '.join(run['blocked']['missing'])}".rstrip(),
@@ -117,5 +141,7 @@ def _way_on(run: Run) -> str:
     if run["pause"] and run["pause"]["kind"] == "question":
         return f"tenuto answer {run['id']} 'your answer'"
     if run["pause"] and run["pause"]["kind"] == "budget":
-        return f"tenuto resume {run['id']} --limit UNIT=N"
+        return f"{run['pause']['recommendations'][0]}   (or: tenuto cancel {run['id']})"
+    if run["status"] == "parked":
+        return f"tenuto run   (after that time it goes on by itself; before it: tenuto resume {run['id']} --now)"
     return f"tenuto resume {run['id']}   (or: tenuto cancel {run['id']})"

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenuto.entrypoints.cli.driving import crew_of, ended, limits_of, narrate, on_terminal, switches_of
+from tenuto.entrypoints.cli.driving import (
+    LIMIT_HELP,
+    Limits,
+    crew_of,
+    ended,
+    limits_of,
+    narrate,
+    on_terminal,
+    switches_of,
+)
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
 from tenuto.errors import BadInput
 
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--name", default="", help="What the run is called; made from the request otherwise.")
 @click.option("--approval", is_flag=True, help="Switch the approval gates on.")
 @click.option("--switch", multiple=True, metavar="NAME=on|off", help="Any other switch of the pipeline.")
-@click.option("--limit", multiple=True, metavar="UNIT=N", help="A budget: attempts, tokens, micro_usd, wall_clock.")
+@click.option("--limit", multiple=True, metavar="UNIT=N", help=LIMIT_HELP)
 @click.option(
     "--no-input", type=click.Choice(["approve"]), default=None, help="Decide every gate in advance; recorded as such."
 )
@@ -51,7 +60,9 @@ def command(
     if request is None:
         run_id = _current(workspace)
     else:
-        run_id = _begin(workspace, settings, request, pipeline, name, switches_of(approval, switch), limits_of(limit))
+        switches, limits = switches_of(approval, switch), limits_of(limit)
+        where = (kind or settings.get("workspace", ""), branch, dirty or "")
+        run_id = _begin(workspace, settings, request, pipeline, name, switches, limits, crew, where)
     if crew is None:
         return ended(workspace.load(run_id))
     run = sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal(), in_advance=no_input or "")
@@ -59,16 +70,18 @@ def command(
 
 
 def _begin(
-    workspace: Workspace, settings: Any, request: str, pipeline: str, name: str, switches: Any, limits: Any
-) -> str:
-    from tenuto.drivers.start import start
+    workspace: Workspace, settings: Any, request: str, pipeline: str, name: str, switches: Any, limits: Limits, crew: Any,
+    where: tuple[str, bool, str],
+) -> str:  # fmt: skip
+    from tenuto.drivers.start import Place, start
 
     text = sys.stdin.read() if request == "-" else request
     if not text.strip():
         raise BadInput("no-request", "the request is empty", "tenuto run 'what you want'")
     run = start(
-        workspace, text, pipeline or settings.get("pipeline", "eight-step"), switches=switches, limits=limits, name=name
-    )
+        workspace, text, pipeline or settings.get("pipeline", "eight-step"), switches=switches, limits=limits.run,
+        of_steps=limits.steps, name=name, crew=crew, place=Place(*where),
+    )  # fmt: skip
     return run["id"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tenuto.entrypoints.cli.driving import crew_of, ended, limits_of, narrate, on_terminal
+from tenuto.entrypoints.cli.driving import LIMIT_HELP, crew_of, ended, limits_of, narrate, on_terminal
 from tenuto.entrypoints.cli.frame import Answer, Command
 from tenuto.entrypoints.cli.runs import chosen, open_existing, run_argument
 
@@ -33,13 +33,15 @@ def pause(run: str | None, reason: str) -> Answer:
     examples=[
         ("tenuto resume", "go on with the current run"),
         ("tenuto resume dark-mode --limit attempts=80", "with a higher limit"),
+        ("tenuto resume dark-mode --now", "a parked one, before its time"),
     ],
 )
 @run_argument
 @click.option("--agent", default="", help="Who does the work from here on.")
-@click.option("--limit", multiple=True, metavar="UNIT=N", help="A new limit.")
+@click.option("--limit", multiple=True, metavar="UNIT=N", help=LIMIT_HELP)
+@click.option("--now", is_flag=True, help="A parked run: do not wait for its time.")
 @click.option("--no-drive", is_flag=True, help="Only clear the pause; do not drive the run.")
-def resume(run: str | None, agent: str, limit: tuple[str, ...], no_drive: bool) -> Answer:
+def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, no_drive: bool) -> Answer:
     """Go on: after a pause, a crash, a decision."""
     from tenuto.drivers.persons import command
     from tenuto.drivers.session import sit
@@ -49,9 +51,11 @@ def resume(run: str | None, agent: str, limit: tuple[str, ...], no_drive: bool) 
     run_id, settings = chosen(workspace, run), read_settings(workspace.root)
     crew = None if no_drive else crew_of(settings, agent, ())
     if limit:
-        command(workspace, run_id, {"do": "ChangeBudget", "limits": limits_of(limit)})
-    if workspace.load(run_id)["status"] in ("paused", "stopped", "parked"):
-        command(workspace, run_id, {"do": "Resume", "decision": "retry"})
+        limits = limits_of(limit)
+        command(workspace, run_id, {"do": "ChangeBudget", "limits": limits.run, "steps": limits.steps})
+    status = workspace.load(run_id)["status"]
+    if status in ("paused", "stopped") or (status == "parked" and now):
+        command(workspace, run_id, {"do": "Resume", "decision": "retry", "early": now})
     if crew is None:
         return ended(workspace.load(run_id))
     return ended(sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal()))
