@@ -156,6 +156,7 @@ class Checkpoint(Asked):
     approved: bool
     who: str
     feedback: NotRequired[str]
+    proof: NotRequired[Json]
 
 
 class Pause(Asked):

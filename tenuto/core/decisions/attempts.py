@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenuto.core.decide import Case
     from tenuto.core.records import Run
 
-_STATE_KEEPERS = ("statemanager", "orchestratorstatemanager", "statemanageragent", "contextmanager", "flowstatemanager")
+_STATE_KEEPERS = ("contextmanager", "statekeeper", "flowstate")
 _MAY_DISPATCH = ("created", "running", "restarting", "poc-complete")
 
 
@@ -26,7 +26,7 @@ def in_flight(run: Run) -> list[str]:
 
 def dispatch_attempt(case: Case, c: Any) -> list[Any]:
     run, attempt = case.run, c["attempt"]
-    if _plain(c["role"]) in _STATE_KEEPERS:
+    if _keeps_state(c["role"]):
         raise Refused(
             "not-an-agent",
             f"{c['role']!r} keeps the state; it is not recorded as an agent",
@@ -57,7 +57,7 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
         _refuse_over_budget(case, step, reserved)
     return [
         case.event(
-            "AttemptDispatched", attempt=attempt, step=c.get("step") or run["position"] or "", role=c["role"],
+            "AttemptDispatched", attempt=attempt, step=step, role=c["role"],
             agent=c.get("agent", ""), task=c.get("task", ""), item=c.get("item"), iteration=c.get("iteration", 1),
             number=c.get("number", 1), summary=c.get("summary", ""), reserved=reserved, extra=c.get("extra", {}),
         )
@@ -68,14 +68,12 @@ def _asked(case: Case, c: Any) -> Any:
     """An engine-driven run starts what todo() asks for, and nothing else: two drivers cannot start it twice."""
     from tenuto.core.todo import todo
 
-    if not any(
-        action["act"] == "dispatch" and action["attempt"] == c["attempt"] for action in todo(case.pipeline, case.run)
-    ):
-        raise Refused(
-            "not-asked",
-            f"run {case.run['id']} does not ask for attempt {c['attempt']} now",
-            "ask again what is to be done",
-        )
+    for action in todo(case.pipeline, case.run, c["at"]):
+        if action["act"] == "dispatch" and action["attempt"] == c["attempt"]:
+            return action
+    raise Refused(
+        "not-asked", f"run {case.run['id']} does not ask for attempt {c['attempt']} now", "ask again what is to be done"
+    )
 
 
 def start_attempt(case: Case, c: Any) -> list[Any]:
@@ -83,10 +81,10 @@ def start_attempt(case: Case, c: Any) -> list[Any]:
     return [case.event("AttemptStarted", attempt=c["attempt"], extra=c.get("extra", {}))]
 
 
-    # What is not reported is charged as it was set aside: a limit never waits for an agent's word.
-    usage = {**case.run["attempts"][c["attempt"]]["reserved"], **c.get("usage", {})}
 def finish_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
+    # What is not reported is charged as it was set aside: a limit never waits for an agent's word.
+    usage = {**case.run["attempts"][c["attempt"]]["reserved"], **c.get("usage", {})}
     finished = [
         case.event(
             "AttemptFinished", attempt=c["attempt"], status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""),
@@ -98,11 +96,23 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
             case.event(
                 "Paused", kind="question", reason=c.get("summary", ""), step=case.run["position"],
                 last_feedback=c["attempt"], recommendations=["answer"],
-    if c.get("verdict") == "PARKED":
-        return finished + _parked(case, c)
             )
         )  # fmt: skip
+    if c.get("verdict") == "PARKED":
+        return finished + _parked(case, c)
     return finished + _item_ends(case, c["attempt"], c.get("verdict") or "ERROR")
+
+
+def _parked(case: Case, c: Any) -> list[Any]:
+    """The run waits until the stated time; of several times, until the last of them."""
+    from tenuto.core.decisions.runs import too_early
+
+    until, run = c.get("parked_until"), case.run
+    if not until or run["status"] not in (*_MAY_DISPATCH, "parked"):
+        return []
+    if run["status"] == "parked" and run["pause"] and not too_early(until, run["pause"]["last_feedback"]):
+        return []
+    return [case.event("Parked", until=until, reason=c.get("summary", ""))]
 
 
 def lose_attempt(case: Case, c: Any) -> list[Any]:
@@ -172,12 +182,16 @@ def _require_open(run: Run, attempt: str) -> None:
 def _refuse_over_budget(case: Case, step: str, wanted: Any) -> None:
     from tenuto.core.budget import in_words, shortage
 
-
-
-
     short = shortage(case.run, step, wanted)
     if short is not None:
         raise Refused("over-budget", f"run {case.run['id']}: {in_words(short)}", "raise the limit or stop here", **short)
+
+
+def _keeps_state(role: str) -> bool:
+    """The state manager, whatever its spelling: State Manager, orchestrator-state-manager, plugin:state_manager_agent."""
+    if not role.isascii():
+        from unicodedata import normalize
+
         role = normalize("NFKC", role)
     plain = "".join(c for c in role.rpartition(":")[2].lower() if c.isalnum())
     return "statemanager" in plain or plain in _STATE_KEEPERS
@@ -187,7 +201,3 @@ DECIDERS = {
     "DispatchAttempt": dispatch_attempt, "StartAttempt": start_attempt, "FinishAttempt": finish_attempt,
     "LoseAttempt": lose_attempt, "PlanItems": plan_items, "ChangeItem": change_item,
 }  # fmt: skip
-def _keeps_state(role: str) -> bool:
-    """The state manager, whatever its spelling: State Manager, orchestrator-state-manager, plugin:state_manager_agent."""
-    if not role.isascii():
-        from unicodedata import normalize

@@ -94,7 +94,7 @@ def checkpoint(case: Case, c: Any) -> list[Any]:
     decided = case.event(
         "GateDecided", gate=f"checkpoint-{len(run['decisions']) + 1}", name=step, step=step,
         decision="approve" if c["approved"] else "revise", approved=c["approved"],
-        feedback=c.get("feedback", ""), who=c["who"], proof={},
+        feedback=c.get("feedback", ""), who=c["who"], proof=c.get("proof", {}),
     )  # fmt: skip
     if not c["approved"]:
         return [decided]

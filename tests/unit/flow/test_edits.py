@@ -1,0 +1,130 @@
+"""Other programs write flow-state.json: what is allowed becomes part of the run, what is not is named, refused and left there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenuto.errors import Refused
+from tests.unit.flow.conftest import Repository
+
+ENTRY: Any = {
+    "agent": "deep_research", "task": "ticket_analysis", "status": "in_progress", "timestamp": "2025-06-29T10:45:00Z",
+    "output_summary": "",
+}  # fmt: skip
+APPROVAL: Any = {
+    "phase": "understanding", "approved": True, "timestamp": "2025-06-29T10:50:00Z", "user_feedback": "Go on",
+}  # fmt: skip
+
+
+def refused(repository: Repository) -> Refused:
+    before = repository.file.read_bytes()
+    with pytest.raises(Refused) as refusal:
+        repository.flow.update_delegation(agent="ours")
+    assert refusal.value.code == "foreign-edit" and "flow-state.json" in refusal.value.message
+    assert repository.file.read_bytes() == before
+    return refusal.value
+
+
+def test_an_entry_more_is_a_delegation_and_its_end_a_completion(started: Repository) -> None:
+    started.edit(agent_history=[ENTRY])
+    state = started.flow.get_current_state()
+    assert state["next_actions"] == ["wait_for_deep_research"] and state["current_step"] == "ticket_analysis"
+    done = {**state["agent_history"][0], "status": "completed", "output_summary": "Found it", "files_modified": ["a"]}
+    started.edit(agent_history=[done])
+    state = started.flow.get_current_state()
+    assert state["agent_history"][0].items() >= {"status": "completed", "output_summary": "Found it"}.items()
+    assert state["agent_history"][0]["files_modified"] == ["a"]
+    assert state["quality_gates"]["requirements_clear"] is True
+
+
+def test_a_delegation_that_has_ended_by_the_time_it_is_written_counts(started: Repository) -> None:
+    started.edit(agent_history=[{**ENTRY, "status": "completed", "output_summary": "done"}])
+    assert started.flow.get_current_state()["agent_history"][0]["status"] == "completed"
+
+
+def test_what_is_told_afterwards_is_kept(started: Repository) -> None:
+    started.work("execute_step", "implement_step_1", output_summary="one")
+    entry = {**started.state["agent_history"][0], "tests_added": ["t"], "output_summary": "one, and tests"}
+    started.edit(agent_history=[entry])
+    assert started.flow.get_current_state()["agent_history"] == [entry]
+
+
+def test_an_approval_in_the_file_advances(started: Repository) -> None:
+    started.edit(user_checkpoints=[{**APPROVAL, "channel": "chat"}], phase="planning")
+    state = started.flow.get_current_state()
+    assert state["phase"] == "planning" and state["completed_phases"] == ["understanding"]
+    assert state["user_checkpoints"][0].items() >= {"approved": True, "user_feedback": "Go on", "channel": "chat"}.items()
+
+
+def test_commits_summaries_flags_and_unknown_keys_are_absorbed(started: Repository) -> None:
+    commit = {"step": "step_1_x", "commit_hash": "abc123", "commit_message": "m", "timestamp": "2025-06-29T11:20:00Z", "by": "me"}
+    started.edit(
+        commits_created=[commit], context_summary="Another", unknown={"a": [1]},
+        quality_gates={**started.state["quality_gates"], "docs": True, "step_1_complete": True},
+    )  # fmt: skip
+    started.flow.update_delegation(agent="ours")
+    state = started.state
+    assert state["commits_created"][0].items() >= {"commit_hash": "abc123", "by": "me"}.items()
+    assert (state["context_summary"], state["unknown"]) == ("Another", {"a": [1]})
+    assert state["quality_gates"]["docs"] and state["quality_gates"]["step_1_complete"]
+
+
+def test_a_resumption_in_the_file_is_one(started: Repository) -> None:
+    started.edit(resumed_at="2025-07-01T09:00:00Z")
+    assert started.flow.get_current_state()["resumed_at"] > "2025-07-01"
+
+
+def test_labels_that_follow_are_ours_again(started: Repository) -> None:
+    started.edit(next_actions=["celebrate"], current_step="x", completed_phases=["planning"], updated_at="1999")
+    started.flow.update_delegation(agent="ours", task="t")
+    state = started.state
+    assert (state["next_actions"], state["current_step"], state["completed_phases"]) == (["wait_for_ours"], "t", [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"phase": "planning"}, "not-approved"),
+        ({"phase": "execution"}, "step-skipped"),
+        ({"phase": "complete"}, "step-skipped"),
+        ({"phase": "testing"}, "no-such-phase"),
+        ({"user_checkpoints": [{**APPROVAL, "phase": "planning"}]}, "wrong-checkpoint"),
+        ({"user_checkpoints": [{**APPROVAL, "approved": "yes"}]}, "bad-entry"),
+        ({"user_checkpoints": [APPROVAL], "phase": "execution"}, "not-approved"),
+        ({"user_checkpoints": [APPROVAL], "phase": "integration"}, "step-skipped"),
+        ({"user_checkpoints": "none"}, "not-a-list"),
+        ({"agent_history": [{**ENTRY, "agent": "state_manager"}]}, "not-an-agent"),
+        ({"agent_history": [{"task": "no agent"}]}, "bad-entry"),
+        ({"agent_history": [{**ENTRY, "status": "sleeping"}]}, "bad-status"),
+        ({"commits_created": [{"step": "step_1"}]}, "bad-entry"),
+        ({"quality_gates": {"mr_ready": True}}, "flag-follows"),
+        ({"quality_gates": {"step_2_complete": True}}, "flag-follows"),
+        ({"workflow_id": "OTHER-1"}, "not-yours"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_by_name_and_left(started: Repository, changes: Any, reason: str) -> None:
+    started.edit(**changes)
+    assert refused(started).details["reason"] == reason
+
+
+def test_histories_only_grow(started: Repository) -> None:
+    started.work("deep_research", "analysis")
+    started.flow.update_user_checkpoint(phase="understanding", approved=True)
+    state = started.state
+    for change in (
+        {"agent_history": []},
+        {"agent_history": [{**state["agent_history"][0], "status": "in_progress"}]},
+        {"agent_history": [{**state["agent_history"][0], "agent": "someone_else"}]},
+        {"user_checkpoints": []},
+        {"user_checkpoints": [{**state["user_checkpoints"][0], "user_feedback": "never said"}]},
+    ):
+        started.write({**state, **change})
+        assert refused(started).details["reason"] == "history-rewritten"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1, "a": 2}', "null"])
+def test_a_broken_rewrite_is_named_refused_and_left(started: Repository, text: str) -> None:
+    started.write(text)
+    refused(started)
