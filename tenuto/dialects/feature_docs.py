@@ -57,7 +57,12 @@ def read(run: Run, path: str, before: bytes, after: bytes) -> list[Any]:
             },
             {"do": "AbsorbEdit", "extra": {}},
         ]
-    running = {name: a for name, a in run["attempts"].items() if a["status"] in ("dispatched", "running")}
+    # Those in work trees of their own have a copy of their own: it was not them.
+    running = {
+        name: a
+        for name, a in run["attempts"].items()
+        if a["status"] in ("dispatched", "running") and not a["extra"].get("tree")
+    }
     if running and not any(a["extra"].get("memory") == "write" for a in running.values()):
         broken = [*run["extra"].get(name, {}).get("memory_broken_by", []), *running]
         note = f"memory.md was changed while only readers ran ({', '.join(running)}); the change was undone"

@@ -1,19 +1,20 @@
-"""Which files changed while agents ran, and were they allowed to?
+"""Which files changed while an agent ran, and were they allowed to?
 
-The work tree is photographed when the first agent of a group starts, and looked at again when one ends. What changed
-must lie inside the boundary of an agent that ran meanwhile; files that Tenuto itself writes do not count. In a shared work
-tree a change cannot be attributed, so a forbidden one fails every agent that was running.
+The work tree is photographed when an agent starts, and looked at again when it ends. What changed in between must lie
+inside its boundary or, in a shared work tree, inside the boundary of another agent that ran meanwhile; files that Tenuto
+itself writes do not count. In a shared work tree a change cannot be attributed, so a forbidden one fails every agent that
+was running, all of them named. In a work tree of its own the agent is named, and only it fails.
 
-Without git there is no photograph, and boundaries are not checked: status says so.
+Without git there is no photograph, and boundaries are not checked. Files that git ignores are not seen.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import Any
 
-from tenuto.drivers.jobs import Job, matches
+from tenuto.drivers import git
+from tenuto.drivers.jobs import Job, allows
 from tenuto.encoding import digest, dumps, loads
 from tenuto.workspace.turn import Workspace
 
@@ -21,82 +22,83 @@ from tenuto.workspace.turn import Workspace
 class Boundary:
     def __init__(self, workspace: Workspace, folder: str) -> None:
         self.workspace = workspace
-        self.file = f"{folder}/boundary.json"
+        self.folder = folder
 
     def begin(self, job: Job, flying: list[str]) -> None:
-        """A new group gets a new photograph; whoever joins a running one joins its list."""
-        group = self._read()
-        if group is None or not any(name in flying and name != job.name for name in group["members"]):
-            group = {"before": photograph(job.workdir), "members": {}}
-        group["members"][job.name] = job.may_write()
-        self._write(group)
+        """Whoever starts beside others joins their group; the first one begins a new group."""
+        group = self._read(job)
+        if not any(name in flying and name != job.name for name in group):
+            group = {}
+        base = git.head(job.workdir)
+        group[job.name] = {"base": base, "before": git.photograph(job.workdir, base), "may": job.boundary()}
+        self._write(job, group)
+
+    def base(self, job: Job) -> str:
+        """The commit the agent's work tree stood on when it started."""
+        return str(self._read(job).get(job.name, {}).get("base", ""))
+
+    def changed(self, job: Job) -> list[str]:
+        """What changed since the agent started, whoever did it."""
+        mine = self._read(job).get(job.name)
+        if mine is None or mine["before"] is None:
+            return []
+        return git.differences(mine["before"], git.photograph(job.workdir, mine["base"]) or {})
 
     def strayed(self, job: Job, flying: list[str]) -> str:
         """What lies outside every boundary, in words; empty when all is well."""
-        group = self._read()
-        if group is None or group["before"] is None:
-            return ""
-        after = photograph(job.workdir) or {}
-        before = group["before"]
-        changed = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
-        ours = self._ours()
-        outside = [path for path in changed if path not in ours and not _may(group["members"], path)]
+        group = self._read(job)
+        ours = {} if job.isolated else written_by_us(self.workspace)
+        outside = [
+            path
+            for path in self.changed(job)
+            if path not in ours and not any(allows(member["may"], path) for member in group.values())
+        ]
         if not outside:
             return ""
-        running = [name for name in group["members"] if name in flying]
+        running = [name for name in group if name in flying]
         blame = f"{', '.join(running)} were running" if len(running) > 1 else job.name
-        return f"files outside the boundary were changed: {', '.join(outside[:5])} ({blame})"
+        more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
+        return f"files outside the boundary were changed: {', '.join(outside[:5])}{more} ({blame})"
 
-    def _ours(self) -> dict[str, str]:
-        """Projected files that hold what we wrote."""
-        with self.workspace.journal.read() as reader:
-            shown = {path: sha for path, _, sha in reader.projected()}
-            logs = {path: "" for path, _ in reader.logs()}
-        mine = dict(logs)
-        for path, sha in shown.items():
-            try:
-                with open(os.path.join(self.workspace.root, path), "rb") as file:
-                    if digest(file.read()) == sha:
-                        mine[path] = sha
-            except OSError:
-                continue
-        return mine
+    def excuse(self, job: Job, paths: list[str]) -> None:
+        """The engine's own check changed these while no agent ran: nobody else is to blame for them."""
+        group = self._read(job)
+        now = git.photograph(job.workdir, self.base(job)) or {}
+        for member in group.values():
+            for path in paths:
+                if member["before"] is not None and path in now:
+                    member["before"][path] = now[path]
+        self._write(job, group)
 
-    def _read(self) -> Any:
+    def _file(self, job: Job) -> str:
+        return f"{self.folder}/{job.name}/boundary.json" if job.isolated else f"{self.folder}/boundary.json"
+
+    def _read(self, job: Job) -> dict[str, Any]:
         try:
-            with open(self.file, encoding="utf-8") as file:
-                return loads(file.read())
+            with open(self._file(job), encoding="utf-8") as file:
+                return dict(loads(file.read()))
         except (OSError, ValueError):
-            return None
+            return {}
 
-    def _write(self, group: Any) -> None:
-        with open(self.file, "w", encoding="utf-8") as file:
+    def _write(self, job: Job, group: Any) -> None:
+        """Renamed into place: a kill in the middle must not leave agents without a boundary."""
+        path = self._file(job)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".new", "w", encoding="utf-8") as file:
             file.write(dumps(group))
+        os.replace(path + ".new", path)
 
 
-def _may(members: dict[str, list[str]], path: str) -> bool:
-    return any(matches(path, pattern) for allowed in members.values() for pattern in allowed)
-
-
-def photograph(root: str) -> dict[str, str] | None:
-    """Every file that differs from the last commit, with a hash of what it holds; None without git."""
-    listed = subprocess.run(
-        ["git", "-c", "core.quotePath=false", "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"],
-        cwd=root, capture_output=True, check=False,
-    )  # fmt: skip
-    if listed.returncode != 0:
-        return None
-    found: dict[str, str] = {}
-    for entry in listed.stdout.split(b"\0"):
-        if len(entry) > 3:
-            path = entry[3:].decode("utf-8", "surrogateescape")
-            found[path] = _hash(os.path.join(root, path))
-    return found
-
-
-def _hash(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return digest(file.read())
-    except OSError:
-        return ""
+def written_by_us(workspace: Workspace) -> dict[str, str]:
+    """Projected files that hold what we wrote."""
+    with workspace.journal.read() as reader:
+        shown = {path: sha for path, _, sha in reader.projected()}
+        mine = {path: "" for path, _ in reader.logs()}
+    for path, sha in shown.items():
+        try:
+            with open(os.path.join(workspace.root, path), "rb") as file:
+                if digest(file.read()) == sha:
+                    mine[path] = sha
+        except OSError:
+            continue
+    return mine

@@ -25,7 +25,8 @@ ENVIRONMENT = (
 class Job:
     """Everything about an attempt that follows from the run and its definition; the same after a restart."""
 
-    def __init__(self, root: str, run: Run, definition: Any, name: str) -> None:
+    def __init__(self, root: str, run: Run, definition: Any, name: str, trees: str = "") -> None:
+        """`trees`: where work trees lie, for attempts that have one of their own."""
         attempt = run["attempts"][name]
         self.name = name
         self.root = root
@@ -39,7 +40,8 @@ class Job:
         self.role = definition["roles"][self.seat["role"]]
         self.item = run["items"].get(attempt["item"] or "")
         self.documents = self.pipeline["documents"].replace("{slug}", run["id"])
-        self.workdir = attempt["extra"].get("workdir") or root
+        self.isolated = bool(attempt["extra"].get("tree"))
+        self.workdir = f"{trees}/{attempt['extra']['tree']}" if self.isolated else root
         self.parallel = attempt["extra"].get("parallel", False)
 
     def path(self, name: str) -> str:
@@ -56,12 +58,17 @@ class Job:
     def outputs(self) -> list[str]:
         return [self.path(name) for name in self.seat["out"]]
 
-    def inputs(self) -> list[str]:
-        """What exists of what the seat reads, as explicit paths."""
+    @property
+    def deliverables(self) -> list[str]:
+        """Outputs, and what may be written besides."""
+        return [*self.outputs, *(self.path(name) for name in self.seat["optional"])]
+
+    def inputs(self, root: str = "") -> list[str]:
+        """What exists of what the seat reads (below `root`, the work directory otherwise), as explicit paths."""
         names = [*self.pipeline["given"], *self.seat["in"], *self.seat["if_present"], *self.findings()]
-        found = [path for name in names for path in existing(self.workdir, self.path(name))]
+        found = [path for name in names for path in existing(root or self.workdir, self.path(name))]
         if self.item is not None and self.item["extra"].get("source"):
-            found += existing(self.workdir, self.path(self.item["extra"]["source"]))
+            found += existing(root or self.workdir, self.path(self.item["extra"]["source"]))
         return list(dict.fromkeys(found))
 
     def findings(self) -> list[str]:
@@ -69,23 +76,32 @@ class Job:
         stay = self.run["stay"]
         return [*(stay["findings"] if stay else []), *carried]
 
-    def may_write(self) -> list[str]:
-        """The step's boundary: the paths and patterns that this attempt may change."""
-        allowed = [*self.outputs, *(self.path(name) for name in self.seat["optional"])]
+    def boundary(self) -> dict[str, Any]:
+        """What this attempt may change: files by name, and patterns. A pattern never reaches into the run's documents."""
+        files = self.deliverables
         if self.seat["memory"] == "write":
-            allowed.append(self.path("memory.md"))
+            files.append(self.path("memory.md"))
+        patterns = []
         for pattern in self.seat["touches"]:
-            if pattern == "@item":
-                allowed += self.item["files"] if self.item and self.item["files"] else ["**"]
+            if pattern != "@item":
+                patterns.append(pattern)
+            elif self.item and self.item["files"]:
+                files += self.item["files"]
             else:
-                allowed.append(pattern)
-        return allowed
+                patterns.append("**")
+        folder = os.path.normpath(self.documents)
+        return {"files": files, "patterns": patterns, "documents": "" if folder == "." else folder}
+
+    def is_document(self, path: str) -> bool:
+        """Does it belong to the run's documents, which are never part of a merge?"""
+        folder = self.boundary()["documents"]
+        return path.startswith(folder + "/") if folder else any(matches(path, name) for name in self.deliverables)
 
     def environment(self, outer: dict[str, str], more: list[str]) -> dict[str, str]:
         chosen = {name: outer[name] for name in (*ENVIRONMENT, *more) if name in outer}
         return {
             **chosen, "TENUTO_RUN": self.run["id"], "TENUTO_STEP": self.step["id"], "TENUTO_ROLE": self.seat["role"],
-            "TENUTO_ITEM": self.attempt["item"] or "", "TENUTO_OUTPUTS": "\n".join([*self.outputs, *(self.path(name) for name in self.seat["optional"])]), "TENUTO_WORKDIR": self.workdir,
+            "TENUTO_ITEM": self.attempt["item"] or "", "TENUTO_OUTPUTS": "\n".join(self.deliverables), "TENUTO_WORKDIR": self.workdir,
         }  # fmt: skip
 
     def prompt(self) -> str:
@@ -153,6 +169,14 @@ def existing(root: str, path: str) -> list[str]:
     """The path, or what its pattern matches, where it exists below the root."""
     found = sorted(glob.glob(path, root_dir=root, recursive=True))
     return [name for name in found if os.path.isfile(os.path.join(root, name))]
+
+
+def allows(boundary: dict[str, Any], path: str) -> bool:
+    if any(matches(path, name) for name in boundary["files"]):
+        return True
+    if boundary["documents"] and path.startswith(boundary["documents"] + "/"):
+        return False
+    return any(matches(path, pattern) for pattern in boundary["patterns"])
 
 
 def matches(path: str, pattern: str) -> bool:

@@ -24,11 +24,13 @@ from tenuto.core.decisions.runs import too_early
 from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
 from tenuto.core.todo import todo
-from tenuto.drivers import actions, receipts
+from tenuto.core.visits import step_of
+from tenuto.drivers import actions, branches, delivery, receipts, shown
 from tenuto.drivers.bound import definition_of
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.jobs import Job
-from tenuto.encoding import dumps, loads
+from tenuto.drivers.trees import Trees, isolated, tree_name
+from tenuto.encoding import dumps
 from tenuto.supervise import attempts
 from tenuto.supervise.watching import wait_any
 from tenuto.workspace.turn import Turn, Workspace
@@ -49,21 +51,46 @@ class Engine:
         self.watcher = watcher or (lambda run, events: None)
         self.folder = f"{workspace.state}/attempts/{run}"
         self.boundary = Boundary(workspace, self.folder)
+        self.trees = Trees(workspace, run)
         self._wake: dict[str, float] = {}  # attempts that wait for another start, and until when
 
     def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
         with self._alone():
-            attempts.sweep(f"{self.workspace.state}/attempts")
+            self._take_up()
+            ended: list[str] = []  # not under way any more, and not collected yet
             while True:
                 run, fresh = self.settle()
-                for name in fresh:
-                    self.launch(run, name)
+                started = [self.launch(run, name) for name in fresh]
+                if not all(started):
+                    continue
                 flying = in_flight(run)
                 if not flying:
-                    return run
-                for name in self.wait(flying):
+                    return self._rest(run)
+                ended += self.wait([name for name in flying if name not in ended])
+                for name in delivery.in_turn(self, run, ended, flying):
+                    ended.remove(name)
                     self.collect(name)
+
+    def _take_up(self) -> None:
+        """What an engine before this one left: orphans are ended, merged trees cleared, the work tree stands where it must."""
+        run = self.workspace.load(self.name)
+        branches.stand(self.workspace, run, self._definition(run)["pipeline"])
+        self.trees.clear(run)
+        for name in in_flight(run):
+            attempts.sweep(f"{self.folder}/{name}")
+
+    def _rest(self, run: Run) -> Run:
+        self.trees.clear(run)
+        branches.conclude(self.workspace, run, self._definition(run)["pipeline"])
+        return self.workspace.load(self.name)
+
+    def _definition(self, run: Run) -> Any:
+        with self.workspace.journal.read() as reader:
+            return definition_of(reader, run)
+
+    def job(self, run: Run, name: str) -> Job:
+        return Job(self.workspace.root, run, self._definition(run), name, self.trees.folder)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -102,8 +129,10 @@ class Engine:
         state = stay["seats"].get(action["key"]) if stay else None
         extra = {
             "seat": action["key"], "mode": stay["hop"].get("mode", "") if stay else "", "parallel": together > 1, "memory": action["seat"]["memory"],
-            "why_again": self._why_again(run, action) if state else "", "answer": run["answers"].get(f"question:{action['key']}", ""),
+            "why_again": self._why_again(run, action) if state or action["item"] else "", "answer": run["answers"].get(f"question:{action['key']}", ""),
         }  # fmt: skip
+        if isolated(run, step_of(definition["pipeline"], action["step"])):
+            extra["tree"] = tree_name(action["attempt"])
         turn.do(
             self.name,
             {
@@ -121,19 +150,22 @@ class Engine:
             for a in run["attempts"].values()
             if a["extra"].get("seat") == action["key"] and a["step"] == action["step"]
         ]
-        return earlier[-1]["summary"] if earlier else ""
+        return earlier[-1]["summary"] if earlier and earlier[-1]["verdict"] != "DONE" else ""
 
     # ---- agents
 
-    def launch(self, run: Run, name: str, start: int = 1) -> None:
-        with self.workspace.journal.read() as reader:
-            definition = definition_of(reader, run)
-        job = Job(self.workspace.root, run, definition, name)
+    def launch(self, run: Run, name: str, start: int = 1) -> bool:
+        """False where the attempt could not even be prepared, and has ended with that."""
+        job = self.job(run, name)
+        problem = delivery.make_ready(self, job)
+        if problem:
+            self._fail(job, problem)
+            return False
         agent = self.crew.named(run["attempts"][name]["agent"])
         directory = f"{self.folder}/{name}/{start}"
         os.makedirs(directory, exist_ok=True)
         self.boundary.begin(job, in_flight(run))
-        _keep(f"{directory}/before.json", receipts.look(job))
+        _keep(f"{directory}/before.json", receipts.look(job, directory))
         told = agent.launch(job)
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
             file.write(told["stdin"])
@@ -143,6 +175,19 @@ class Engine:
             "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": _GRACE,
             "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
         })  # fmt: skip
+        return True
+
+    def _fail(self, job: Job, problem: str) -> None:
+        attempts.void(self.directory(job.name))
+        told: Any = {"usage": {}}
+        with self.workspace.turn() as turn:
+            receipt = {"outputs": {}, "checks": [], "problem": problem, "severities": []}
+            self._record(turn, job, job.name, "ERROR", problem, receipt, told, job.pipeline)
+
+    def _limit(self, run: Run, job: Job) -> float | None:
+        """The seat's own limit, or what is left of the wall clock where that is less."""
+        left, own = time_left(run, job.step["id"], self.workspace.clock()), job.seat["time_limit"]
+        return own if left is None else min(max(left / 1000, 0.1), own or left / 1000)
 
     def wait(self, flying: list[str]) -> list[str]:
         """Attempts that are not under way any more."""
@@ -172,21 +217,8 @@ class Engine:
             case "finished":
                 self.finish(name, directory, status["result"])
             case "lost":
-                attempts.sweep(f"{self.workspace.state}/attempts")
+                attempts.sweep(os.path.dirname(directory))
                 self.lose(name, "its supervisor was killed; nobody knows what it did", status.get("may_have_run", True))
-        return True
-
-    def _fail(self, job: Job, problem: str) -> None:
-        attempts.void(self.directory(job.name))
-        told: Any = {"usage": {}}
-        with self.workspace.turn() as turn:
-            receipt = {"outputs": {}, "checks": [], "problem": problem, "severities": []}
-            self._record(turn, job, job.name, "ERROR", problem, receipt, told, job.pipeline)
-
-    def _limit(self, run: Run, job: Job) -> float | None:
-        """The seat's own limit, or what is left of the wall clock where that is less."""
-        left, own = time_left(run, job.step["id"], self.workspace.clock()), job.seat["time_limit"]
-        return own if left is None else min(max(left / 1000, 0.1), own or left / 1000)
             case "void":
                 self.lose(name, "it was recorded, but never started", False)
             case _:  # absent, or launching with nobody left to go on: exactly one of us and a late supervisor wins
@@ -194,69 +226,45 @@ class Engine:
 
     def finish(self, name: str, directory: str, result: Any) -> None:
         run = self.workspace.load(self.name)
-        with self.workspace.journal.read() as reader:
-            definition = definition_of(reader, run)
-        job = Job(self.workspace.root, run, definition, name)
+        job = self.job(run, name)
         with open(f"{directory}/stdout", encoding="utf-8", errors="replace") as file:
             reply = file.read()
         told = self.crew.named(run["attempts"][name]["agent"]).read(job, result, reply)
+        if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
+            told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
+        told = _parked(told)
         start = int(os.path.basename(directory))
         if told["transient"] and start <= job.seat["transient"]:
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
             return
-        receipt = receipts.check(
-            job, _kept(f"{directory}/before.json"), told["verdict"], self.settings.get("checks", {}), directory
-        )
-        strayed = self.boundary.strayed(job, in_flight(run))
-        if name in run["extra"].get("feature_docs", {}).get("memory_broken_by", []):
-            strayed = strayed or "memory.md was changed while only readers ran"
-        receipt["problem"] = receipt["problem"] or strayed
-        verdict, summary = told["verdict"], told["summary"]
-        if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
-            verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
+        verdict, summary, receipt = delivery.receive(self, job, directory, told)
         receipt |= {"starts": start, "duration_ms": int(result["duration"] * 1000), "leftover": result["leftover"]}
         with self.workspace.turn() as turn:
-            self._record(turn, job, name, verdict, summary, receipt, told["usage"], definition["pipeline"])
+            self._record(turn, job, name, verdict, summary, receipt, told, job.pipeline)
+        if job.isolated:
+            self.trees.clear(self.workspace.load(self.name))
 
     def _record(
-        self, turn: Turn, job: Job, name: str, verdict: str, summary: str, receipt: Any, usage: Any, pipeline: Any
+        self, turn: Turn, job: Job, name: str, verdict: str, summary: str, receipt: Any, told: Any, pipeline: Any
     ) -> None:
         if verdict not in ("ERROR", "PARKED"):
             shown.keep_outputs(turn, job, list(receipt["outputs"]))
         status = {"DONE": "completed", "NEEDS_REVISION": "completed", "QUESTION": "completed"}.get(verdict, "failed")
-        spent = {"attempts": 1, **usage}
         finished: Any = {
             "do": "FinishAttempt", "attempt": name, "status": status, "verdict": verdict, "summary": summary,
             "receipt": receipt, "usage": {"attempts": 1, **told["usage"]}, "key": f"finished:{name}",
             "parked_until": told.get("parked_until", ""),
-        if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
-            told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
-        told = _parked(told)
         }  # fmt: skip
         turn.do(self.name, finished, pipeline)
 
     def lose(self, name: str, reason: str, ran: bool) -> None:
+        delivery.give_up(self, self.job(self.workspace.load(self.name), name))
         with self.workspace.turn() as turn:
             definition = definition_of(turn.tx, turn.existing(self.name))
             lost: Any = {"do": "LoseAttempt", "attempt": name, "reason": reason, "ran": ran, "key": f"finished:{name}"}
             turn.do(self.name, lost, definition["pipeline"])
 
 
-def _task(action: Any) -> str:
-    return str(action["seat"]["task"].replace("{item}", action["item"] or ""))
-
-
-def _keep(path: str, value: Any) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(dumps(value))
-
-
-def _kept(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return loads(file.read())
-    except FileNotFoundError:
-        return {}
 def _parked(told: Any) -> Any:
     """An agent that may not work before a stated time: the run waits until then, and no try is used up."""
     until = told.get("parked_until")
@@ -267,3 +275,10 @@ def _parked(told: Any) -> Any:
     return {**told, "verdict": "PARKED", "transient": False}
 
 
+def _task(action: Any) -> str:
+    return str(action["seat"]["task"].replace("{item}", action["item"] or ""))
+
+
+def _keep(path: str, value: Any) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(dumps(value))

@@ -1,79 +1,125 @@
 """Claims are checked: a DONE counts only with a receipt.
 
-    before = look(job)              what the outputs are before the agent starts
-    receipt = check(job, before, reply)   what it really did; receipt["problem"] names the first false claim
+    before = look(job, directory)              what the outputs are before the agent starts
+    receipt = check(job, before, verdict, ...) what it really did; receipt["problem"] names the first false claim
 
-Outputs exist, hold something, and were written. Append-only files keep their old bytes as a prefix. Checks
-(build, tests) are run by us. A verdict that is no DONE is not checked: it claims nothing.
+Outputs exist, hold something, and were written. Append-only files keep their old bytes as a prefix, whatever the verdict:
+one that does not is put back. A plan can be carried out. Checks (build, tests) are run by us. A verdict that is no DONE
+claims nothing else.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import Any
 
+from tenuto.drivers.checks import Where, run_command
 from tenuto.drivers.jobs import Job, existing
+from tenuto.drivers.planning import plan_problem
 from tenuto.encoding import digest
 from tenuto.knowledge.findings import answer, findings
 
 _LARGEST = 8 << 20  # of an output that is read for findings; larger ones are only hashed
 
 
-def look(job: Job) -> dict[str, Any]:
-    """Every output as it is before the attempt: hash and time of the last write."""
-    names = [*job.outputs, *(job.path(name) for name in job.seat["optional"])]
-    return {path: _state(job.workdir, path) for name in names for path in existing(job.workdir, name)}
+def look(job: Job, directory: str) -> dict[str, Any]:
+    """Every output as it is before the attempt: hash and time of the last write. Append-only files are copied aside."""
+    seen = {path: _state(job.workdir, path) for name in job.deliverables for path in existing(job.workdir, name)}
+    for path in _append_only(job):
+        if path in seen:
+            with open(os.path.join(job.workdir, path), "rb") as source, open(_aside(directory, path), "wb") as kept:
+                kept.write(source.read())
+    return seen
 
 
-def check(job: Job, before: dict[str, Any], verdict: str, checks: dict[str, str], directory: str) -> dict[str, Any]:
+def check(
+    job: Job, before: dict[str, Any], verdict: str, commands: dict[str, str], directory: str, where: Where
+) -> dict[str, Any]:
     receipt: dict[str, Any] = {"outputs": {}, "checks": [], "problem": ""}
-    for pattern in job.outputs:
-        paths = existing(job.workdir, pattern)
-        for path in paths:
-            receipt["outputs"][path] = _state(job.workdir, path)
-        if verdict == "DONE" and not receipt["problem"]:
-            receipt["problem"] = _output_problem(job, pattern, paths, before)
-    for path in (job.path(name) for name in job.seat["append_only"]):
-        if verdict == "DONE" and not receipt["problem"] and path in before:
-            receipt["problem"] = _prefix_problem(job, path, before[path])
+    for pattern in job.deliverables:
+        for path in existing(job.workdir, pattern):
+            if pattern in job.outputs or before.get(path) != _state(job.workdir, path):
+                receipt["outputs"][path] = _state(job.workdir, path)
+    problems = [_put_back(job, path, before[path], directory) for path in _append_only(job) if path in before]
+    if verdict == "DONE":
+        problems += [_output_problem(job, pattern, before) for pattern in job.outputs]
+        problems.append("" if any(problems) else plan_problem(job))
+    receipt["problem"] = next(filter(None, problems), "")
     if verdict == "DONE" and not receipt["problem"]:
-        for wanted in job.seat["checks"]:
-            command = wanted["run"] or checks.get(wanted["name"], "")
-            if command:
-                result = run_check(job.workdir, wanted["name"], command, wanted["time_limit"] or 1800, directory)
-                receipt["checks"].append(result)
-                if result["exit"] != 0:
-                    receipt["problem"] = f"the engine ran '{command}' itself: exit status {result['exit']}"
-                    break
+        _run_checks(job, commands, where, receipt)
     _read_words(job, receipt)
     return receipt
 
 
-def _output_problem(job: Job, pattern: str, paths: list[str], before: dict[str, Any]) -> str:
+def wants_checks(job: Job, commands: dict[str, str]) -> bool:
+    return any(wanted["run"] or commands.get(wanted["name"]) for wanted in job.seat["checks"])
+
+
+def _run_checks(job: Job, commands: dict[str, str], where: Where, receipt: dict[str, Any]) -> None:
+    for wanted in job.seat["checks"]:
+        command = wanted["run"] or commands.get(wanted["name"], "")
+        if command:
+            result = run_command(where, wanted["name"], command, wanted["time_limit"])
+            receipt["checks"].append(result)
+            if result["reason"]:
+                receipt["problem"] = f"the engine ran '{command}' itself: {result['reason']}\n{result['tail']}".strip()
+                return
+
+
+def _output_problem(job: Job, pattern: str, before: dict[str, Any]) -> str:
+    paths = existing(job.workdir, pattern)
     if not paths:
         return f"the output {pattern} does not exist"
-    empty = [path for path in paths if not os.path.getsize(os.path.join(job.workdir, path))]
-    if empty:
-        return f"the output {empty[0]} is empty"
+    inside = os.path.realpath(job.workdir) + os.sep
+    for path in paths:
+        full = os.path.join(job.workdir, path)
+        if not os.path.realpath(full).startswith(inside):
+            return f"the output {path} is a link that leads outside"
+        if _blank(full):
+            return f"the output {path} is empty"
     if all(path in before and before[path] == _state(job.workdir, path) for path in paths):
         return f"the output {pattern} was not written"
     return ""
 
 
-def _prefix_problem(job: Job, path: str, before: dict[str, Any]) -> str:
+def _blank(path: str) -> bool:
+    if os.path.getsize(path) > 4096:
+        return False
+    with open(path, "rb") as file:
+        return not file.read().strip()
+
+
+def _append_only(job: Job) -> list[str]:
+    return [job.path(name) for name in job.seat["append_only"]]
+
+
+def _put_back(job: Job, path: str, before: dict[str, Any], directory: str) -> str:
+    """Old text that was changed is restored; what the agent made of it stays beside the attempt."""
+    full = os.path.join(job.workdir, path)
     try:
-        with open(os.path.join(job.workdir, path), "rb") as file:
-            old = file.read(before["size"])
+        with open(full, "rb") as file:
+            found = file.read()
     except FileNotFoundError:
-        old = b""
-    return "" if digest(old) == before["sha256"] else f"{path} may only be appended to, and its old text was changed"
+        found = b""
+    if digest(found[: before["size"]]) == before["sha256"]:
+        return ""
+    with open(_aside(directory, path), "rb") as kept:
+        old = kept.read()
+    with open(f"{_aside(directory, path)}.changed", "wb") as file:
+        file.write(found)
+    with open(full, "wb") as file:
+        file.write(old)
+    return f"{path} may only be appended to, and its old text was changed (it was put back)"
+
+
+def _aside(directory: str, path: str) -> str:
+    return os.path.join(directory, f"append-only-{digest(path.encode())[:12]}")
 
 
 def _read_words(job: Job, receipt: dict[str, Any]) -> None:
     """Severities and the JSON answer, from the outputs: the rules over members need them."""
     severities: list[str] = []
-    for path in receipt["outputs"]:
+    for path in (path for pattern in job.outputs for path in existing(job.workdir, pattern)):
         full = os.path.join(job.workdir, path)
         if os.path.getsize(full) > _LARGEST:
             continue
@@ -83,27 +129,6 @@ def _read_words(job: Job, receipt: dict[str, Any]) -> None:
         if receipt.get("answer") is None and job.step["rule"] in ("audit", "review"):
             receipt["answer"] = answer(text)
     receipt["severities"] = severities
-
-
-def run_check(workdir: str, name: str, command: str, limit: int, directory: str) -> dict[str, Any]:
-    """A command of the project, run by us; its output is kept beside the attempt's."""
-    log = os.path.join(directory, f"check-{name}.log")
-    with open(log, "wb") as out:
-        try:
-            done = subprocess.run(
-                command,
-                shell=True,
-                cwd=workdir,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                timeout=limit,
-                check=False,
-            )
-            status = done.returncode
-        except subprocess.TimeoutExpired:
-            status = 124
-    return {"name": name, "command": command, "exit": status, "log": log}
 
 
 def _state(root: str, path: str) -> dict[str, Any]:

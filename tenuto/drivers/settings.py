@@ -6,6 +6,8 @@ checks: {build: make, tests: make test}   the project's own commands, run by the
 environment: [MY_API_URL]        variables that agents get besides the allow-list
 notify: {command: ./tell-me}     run (or posted to, with url:) when a run waits, fails or finishes
 gates: guarded                   guarded | signed | isolated
+workspace: worktree              shared | worktree: each parallel item in a git work tree of its own
+setup: {run: [npm ci], copy: [.env]}      what a fresh work tree needs before an agent starts in it
 signers: .tenuto/signers         signed: who may approve, in ssh's allowed_signers format
 """
 
@@ -18,6 +20,7 @@ from tenuto.errors import BadInput
 
 _SHAPES: dict[str, type | tuple[type, ...]] = {
     "agent": str, "roles": dict, "checks": dict, "environment": list, "notify": dict, "gates": str, "signers": str, "pipeline": str,
+    "workspace": str, "setup": dict,
 }  # fmt: skip
 LEVELS = ("guarded", "signed", "isolated")
 
@@ -42,4 +45,11 @@ def read_settings(root: str) -> dict[str, Any]:
             )
     if found.get("gates", "guarded") not in LEVELS:
         raise BadInput("bad-settings", f"{path}: gates is one of {', '.join(LEVELS)}", "gates: guarded")
+    if found.get("workspace", "shared") not in ("shared", "worktree"):
+        raise BadInput("bad-settings", f"{path}: workspace is shared or worktree", "workspace: shared")
+    for key, value in found.get("setup", {}).items():
+        if key not in ("run", "copy") or not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise BadInput(
+                "bad-settings", f"{path}: setup has 'run' and 'copy', each a list", "setup: {run: [make deps], copy: [.env]}"
+            )
     return found

@@ -1,0 +1,121 @@
+"""A run on a branch of its own: what was there before is never mixed in, and the end is a branch that can be reviewed.
+
+    begin(workspace, mode, dirty)     before anything is recorded: a tree with changes is refused, or stashed by choice
+    stand(workspace, run)             the work tree stands on the run's branch; made at its base where it is not there yet
+    checkpoint(workspace, run, ...)   what sequential agents left becomes a commit, so that work trees start from it
+    conclude(workspace, run, ...)     at the end: the documents, the summary and the pull-request text, committed
+
+Not ours, and left alone everywhere: .tenuto/ (the user's definitions), files that Tenuto projects for other runs.
+Nobody's branch is ever deleted, moved back or pushed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tenuto.core.records import Run
+from tenuto.drivers import git
+from tenuto.drivers.boundary import written_by_us
+from tenuto.drivers.summary import pull_request, summary
+from tenuto.errors import Refused
+from tenuto.workspace.turn import Workspace
+
+ENDED = ("completed", "poc-complete", "graduated", "failed", "cancelled")
+
+
+def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> dict[str, str]:
+    """The settings of a run that works this way. `dirty`: refuse, stash, or "" for what the mode says."""
+    wanted = {"workspace": mode} if mode == "worktree" else {}
+    if not (own_branch or wanted or dirty):
+        return {}
+    if not git.head(workspace.root):
+        raise Refused("no-commit", "a branch needs a git repository with a commit", "git init, git add, git commit")
+    changes = _changes(workspace, "")
+    stash = ""
+    if changes and dirty == "stash":
+        stash = _stash(workspace.root, changes)
+    elif changes:
+        listed = ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
+        raise Refused(
+            "dirty-tree",
+            f"the work tree has changes that are not committed: {listed}",
+            "commit them, or: --dirty stash",
+        )
+    if not (own_branch or wanted):
+        return {"stash": stash} if stash else {}
+    return {**wanted, "from_branch": git.branch(workspace.root), "stash": stash}
+
+
+def branch_for(root: str, run: str) -> str:
+    name, number = f"tenuto/{run}", 2
+    while git.exists(root, f"refs/heads/{name}"):
+        name, number = f"tenuto/{run}-{number}", number + 1
+    return name
+
+
+def stand(workspace: Workspace, run: Run, pipeline: Any) -> None:
+    wanted, root = run["settings"].get("branch", ""), workspace.root
+    found = git.branch(root)
+    if not wanted or found == wanted or run["status"] in ENDED:
+        return
+    changes = _changes(workspace, _folder(run, pipeline))
+    if changes:
+        raise Refused(
+            "other-branch",
+            f"run {run['id']} works on the branch {wanted}; this work tree stands on {found or 'no branch'} and has changes: {', '.join(changes[:5])}",
+            f"commit or stash them, git switch {wanted}, then: tenuto run",
+        )
+    if git.exists(root, f"refs/heads/{wanted}"):
+        git.tell(root, "switch", "--quiet", wanted)
+    else:
+        git.tell(root, "switch", "--quiet", "--create", wanted, run["settings"]["base_commit"])
+
+
+def checkpoint(workspace: Workspace, run: Run, pipeline: Any, before: str) -> bool:
+    message = f"{run['name']}: before {before}\n\nTenuto-Run: {run['id']}"
+    return git.commit(workspace.root, _changes(workspace, _folder(run, pipeline)), message)
+
+
+def conclude(workspace: Workspace, run: Run, pipeline: Any) -> None:
+    """Repeating it changes nothing."""
+    if not run["settings"].get("branch") or run["status"] not in ENDED:
+        return
+    if git.branch(workspace.root) != run["settings"]["branch"]:
+        return  # its user went on elsewhere: what stands here now is not the run's
+    folder = _folder(run, pipeline)
+    with workspace.turn() as turn:
+        for name, text in (("summary.md", summary(run)), ("pull-request.md", pull_request(run, folder))):
+            turn.store(run["id"], name, os.path.normpath(f"{folder}/{name}"), text.encode())
+    message = f"{run['name']}\n\n{run['status']}: see {folder}/summary.md\n\nTenuto-Run: {run['id']}"
+    git.commit(workspace.root, [*_changes(workspace, folder), *_documents(workspace.root, folder)], message)
+
+
+def _folder(run: Run, pipeline: Any) -> str:
+    return os.path.normpath(str(pipeline["documents"]).replace("{slug}", run["id"]))
+
+
+def _changes(workspace: Workspace, folder: str) -> list[str]:
+    """What is not committed, the run's documents and what Tenuto writes left out."""
+    ours = written_by_us(workspace)
+    return [
+        path
+        for path in git.photograph(workspace.root) or {}
+        if path not in ours
+        and not path.startswith(".tenuto/")
+        and not (folder not in ("", ".") and path.startswith(folder + "/"))
+    ]
+
+
+def _documents(root: str, folder: str) -> list[str]:
+    if folder == ".":
+        return [name for name in ("summary.md", "pull-request.md") if os.path.exists(f"{root}/{name}")]
+    return [path for path in git.photograph(root) or {} if path.startswith(folder + "/")]
+
+
+def _stash(root: str, paths: list[str]) -> str:
+    git.tell(
+        root, "--literal-pathspecs", *git.author(root), "stash", "push", "--quiet", "--include-untracked",
+        "-m", "tenuto: changes from before a run", "--pathspec-from-file=-", "--pathspec-file-nul", given="\0".join(paths),
+    )  # fmt: skip
+    return git.tell(root, "rev-parse", "--verify", "refs/stash").strip()

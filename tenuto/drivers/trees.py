@@ -1,0 +1,170 @@
+"""Items in work trees of their own: made, filled, judged, merged in order, kept where they were not merged.
+
+    trees = Trees(workspace, run_id)
+    trees.prepare(job, setup)       a work tree on a branch of its own, with what its agent needs; what went wrong, in words
+    trees.merge(job, changed)       into the run's branch, as one commit with a trailer; or the conflict, in words
+    trees.keep(job)                 what was not merged becomes a commit on the attempt's branch, and the tree stays
+    trees.clear(run)                trees and branches of merged attempts go
+
+A merge names its attempt in a `Tenuto-Attempt:` trailer: an engine that died between the merge and the journal finds it
+there and does not merge again. Nothing is removed that is not merged. Documents of the run are no part of a merge: they
+are copied in before and, where the attempt may write them, out afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+from tenuto.core.names import slug
+from tenuto.core.records import Run
+from tenuto.drivers import git
+from tenuto.drivers.jobs import Job, existing
+from tenuto.encoding import digest
+from tenuto.errors import Refused
+from tenuto.workspace.turn import Workspace
+
+TRAILER = "Tenuto-Attempt"
+_LONGEST_CONFLICT = 20_000  # characters of a conflict that are kept as its finding
+
+
+def isolated(run: Run, step: Any) -> bool:
+    """Does this step's work happen in work trees? Items do, where the run was started so; everything else works in the run's own."""
+    return bool(run["settings"].get("workspace") == "worktree" and step["kind"] == "waves")
+
+
+def tree_name(attempt: str) -> str:
+    """A name for folder and branch: readable, and never the same for two attempts."""
+    return f"{slug(attempt)[:80].strip('-')}-{digest(attempt.encode())[:8]}"
+
+
+class Trees:
+    def __init__(self, workspace: Workspace, run: str) -> None:
+        self.root = workspace.root
+        self.run = run
+        self.folder = f"{workspace.state}/trees/{run}"
+
+    def path(self, attempt: str) -> str:
+        return f"{self.folder}/{tree_name(attempt)}"
+
+    def branch(self, attempt: str) -> str:
+        # Not below tenuto/<run>/: git cannot have a branch and a folder of branches of one name.
+        return f"tenuto-attempts/{self.run}/{tree_name(attempt)}"
+
+    # ---- before the agent
+
+    def prepare(self, job: Job, copied: list[str]) -> str:
+        """The base commit, with the tree standing on it. A tree that is there already (a second start) is left as it is."""
+        path, base = self.path(job.name), git.head(self.root)
+        if not os.path.isdir(path):
+            os.makedirs(self.folder, exist_ok=True)
+            git.tell(self.root, "worktree", "prune")
+            git.tell(self.root, "worktree", "add", "--quiet", "-B", self.branch(job.name), path, base)
+            self._fill(job, path, copied)
+        return base
+
+    def _fill(self, job: Job, path: str, copied: list[str]) -> None:
+        documents = [*job.inputs(self.root), *(p for name in job.deliverables for p in existing(self.root, name))]
+        for name in dict.fromkeys(documents):
+            _copy(f"{self.root}/{name}", f"{path}/{name}")
+        memory = f"{path}/{job.path('memory.md')}"
+        if job.seat["memory"] != "write" and os.path.isfile(memory):
+            os.chmod(memory, 0o444)  # a reader's copy; whoever changes it all the same is found out
+        for pattern in copied:
+            for name in _matching(self.root, pattern):
+                if not os.path.lexists(f"{path}/{name}"):
+                    _copy(f"{self.root}/{name}", f"{path}/{name}")
+
+    # ---- after it
+
+    def merged(self, job: Job) -> str:
+        """The commit that merged this attempt, if one did."""
+        return git.trailers(self.root, job.run["settings"].get("base_commit", ""), TRAILER).get(self._mark(job), "")
+
+    def merge(self, job: Job, base: str, changed: list[str], summary: str) -> dict[str, str]:
+        """{"commit"} of the merge ("" where no code changed), or {"conflict"}. The run's own tree is as before after a conflict."""
+        known = self.merged(job)
+        if known:
+            return {"commit": known}
+        self._refuse_other_branch(job)
+        self._deliver(job, changed)
+        path, branch = self.path(job.name), self.branch(job.name)
+        code = [name for name in changed if not job.is_document(name)]
+        git.tell(path, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        about = f"{job.attempt['item'] or job.name}: {job.item['title'] if job.item else summary}"[:100]
+        if not git.commit(path, code, about, base):
+            return {"commit": ""}
+        message = f"Merge {about}\n\n{summary}\n\n{TRAILER}: {self._mark(job)}"
+        told = git.ask(
+            self.root, *git.author(self.root), "merge", "--no-ff", "--no-verify", "--quiet", "-m", message, branch
+        )
+        if told.status == 0:
+            return {"commit": git.head(self.root)}
+        return {"conflict": self._conflict(told)}
+
+    def _conflict(self, told: git.Told) -> str:
+        """What does not fit together, for whoever does it again; then everything is taken back."""
+        if not git.exists(self.root, "MERGE_HEAD"):
+            raise Refused(
+                "cannot-merge", f"git merge failed: {told.errors or told.out.strip()}", "correct that, then: tenuto run"
+            )
+        names = git.ask(self.root, "diff", "--name-only", "--diff-filter=U", "-z").out.split("\0")
+        shown = git.ask(self.root, "diff", "--no-ext-diff").out[:_LONGEST_CONFLICT]
+        git.tell(self.root, "merge", "--abort")
+        return f"merge conflict with what was merged before it, in {', '.join(filter(None, names))}\n{shown}"
+
+    def _deliver(self, job: Job, changed: list[str]) -> None:
+        for name in changed:
+            if job.is_document(name) and os.path.isfile(f"{self.path(job.name)}/{name}"):
+                _copy(f"{self.path(job.name)}/{name}", f"{self.root}/{name}")
+
+    def keep(self, job: Job, changed: list[str], reason: str) -> str:
+        """What an attempt left that is not merged, as a commit on its branch. The tree stays where it is. Returns the branch."""
+        path = self.path(job.name)
+        if not os.path.isdir(path):
+            return ""
+        git.commit(path, changed, f"{job.name}: not merged\n\n{reason[:2000]}\n\nTenuto-Unmerged: {self._mark(job)}")
+        return self.branch(job.name)
+
+    def clear(self, run: Run) -> None:
+        """Trees of merged attempts have nothing that is not elsewhere."""
+        if not os.path.isdir(self.folder):
+            return
+        for name, attempt in run["attempts"].items():
+            if attempt["receipt"].get("merged") is not None and os.path.isdir(self.path(name)):
+                self.remove(name)
+
+    def remove(self, name: str) -> None:
+        git.ask(self.root, "worktree", "remove", "--force", self.path(name))
+        git.ask(self.root, "branch", "--quiet", "-D", self.branch(name))
+
+    def _mark(self, job: Job) -> str:
+        return f"{self.run}/{job.name}"
+
+    def _refuse_other_branch(self, job: Job) -> None:
+        wanted = job.run["settings"].get("branch", "")
+        found = git.branch(self.root)
+        if git.exists(self.root, "MERGE_HEAD"):  # the one before us died in the middle
+            git.tell(self.root, "merge", "--abort")
+        if wanted and found != wanted:
+            raise Refused(
+                "other-branch",
+                f"run {self.run} works on the branch {wanted}, and this work tree stands on {found or 'no branch'}",
+                f"git switch {wanted}, then: tenuto run",
+            )
+
+
+def _copy(source: str, target: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.isdir(source) and not os.path.islink(source):
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _matching(root: str, pattern: str) -> list[str]:
+    """Files and folders: `.env`, `node_modules`, `config/*.local`."""
+    import glob
+
+    return sorted(glob.glob(pattern.rstrip("/"), root_dir=root, recursive=True, include_hidden=True))

@@ -1,0 +1,296 @@
+"""Items in work trees of their own: merged in order, kept when not merged, never mixed with what was there before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.agents.crew import Crew
+from tenuto.drivers import git
+from tenuto.drivers.local import Engine
+from tenuto.drivers.start import Place, start
+from tenuto.errors import Refused
+
+PIPELINE = """
+name: small
+documents: docs/feature/{slug}
+shown_as: feature_docs
+memory: run
+given: [initial-request.md, memory.md]
+steps:
+  - id: planning
+    number: "1"
+    agent: {role: planner, out: plan.md, memory: write}
+    retry: {ERROR: 1}
+    on: {ERROR: halt}
+  - id: implementation
+    number: "2"
+    waves:
+      plan: plan.md
+      roles: [{role: implementer, in: plan.md}]
+      default: implementer
+      order: barrier
+      on_item_error: skip-dependents
+    retry: {ERROR: 0, NEEDS_REVISION: 1, LOST: 1}
+    verdicts: [DONE, NEEDS_REVISION, ERROR]
+    on: {NOT_DONE: halt}
+"""
+TWO = "## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: none)\n"
+OWN_TREES = Place("worktree")
+
+
+class Ground:
+    """A git repository with the small pipeline, and agents that are shell commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "repository"
+        self.script = folder / "answers.yaml"
+        subprocess.run(["git", "init", "-q", "-b", "main", str(self.root)], check=True)
+        (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
+        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE)
+        (self.root / "shared.txt").write_text("one\ntwo\nthree\n")
+        (self.root / ".gitignore").write_text(".env\n")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "begin")
+        self.settings: dict[str, Any] = {}
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(
+            ["git", "-c", "user.name=user", "-c", "user.email=user@localhost", *words], cwd=self.root, check=True,
+            capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+
+    def start(self, plan: str = TWO, place: Place = OWN_TREES, **agents: str) -> str:
+        """`agents`: item (or planner) -> what it runs; the first word of the item's id names it."""
+        run = start(tenuto.open(str(self.root)), "Add dark mode", "small", place=place)
+        indented = "".join(f"        {line}\n" for line in plan.splitlines())
+        lines = [
+            "answers:",
+            "  - for: {role: planner}",
+            "    files:",
+            f"      docs/feature/{run['id']}/plan.md: |",
+            indented,
+        ]
+        for name, command in agents.items():
+            item, _, visit = name.strip("_").partition("__")
+            again = f", try: {visit}" if visit else ""
+            lines += [f"  - for: {{role: implementer, item: '{item}*'{again}}}", f"    run: {command!r}"]
+        self.script.write_text("\n".join(lines) + "\n")
+        return str(run["id"])
+
+    def drive(self, name: str) -> Any:
+        return Engine(tenuto.open(str(self.root)), name, Crew(f"scripted:{self.script}"), self.settings).drive()
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+def merges(ground: Ground) -> list[str]:
+    return [
+        line.split(":")[0].removeprefix("Merge ")
+        for line in ground.git("log", "--first-parent", "--merges", "--reverse", "--format=%s").splitlines()
+    ]
+
+
+def receipts(run: Any) -> dict[str, Any]:
+    return {attempt["item"]: attempt["receipt"] for attempt in run["attempts"].values() if attempt["item"]}
+
+
+def test_items_are_merged_in_wave_order_whoever_ends_first(ground: Ground) -> None:
+    """The second item ends first and waits; the branch reads as the plan does, and each merge names its attempt."""
+    name = ground.start(
+        _01="until [ -e $TENUTO_GO ]; do sleep 0.01; done; echo a > a.txt".replace(
+            "$TENUTO_GO", str(ground.root / ".git" / "go")
+        ),
+        _02=f"echo b > b.txt; touch {ground.root}/.git/go",
+    )
+    run = ground.drive(name)
+    assert run["status"] == "completed", run["failure"]
+    assert merges(ground) == ["01-a", "02-b"]
+    named = git.trailers(str(ground.root), run["settings"]["base_commit"], "Tenuto-Attempt")
+    assert sorted(named) == [f"{name}/implementation-1-implementer.{item}-1" for item in ("01-a", "02-b")]
+    assert {item: named[f"{name}/implementation-1-implementer.{item}-1"] for item in ("01-a", "02-b")} == {
+        item: receipt["merged"] for item, receipt in receipts(run).items()
+    }
+    assert (ground.root / "a.txt").read_text() == "a\n" and (ground.root / "b.txt").read_text() == "b\n"
+
+
+def test_each_item_works_alone(ground: Ground) -> None:
+    """Neither sees what the other has not merged, and both see the run's documents."""
+    name = ground.start(
+        plan="## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: none)\n## Wave 2\n- 03-c (depends_on: 01-a)\n",
+        _01="echo a > a.txt; ls > seen-a; git -C . branch --show-current > branch-a",
+        _02="ls > seen-b; cat docs/feature/*/plan.md docs/feature/*/memory.md docs/feature/*/initial-request.md > read-b",
+        _03="ls > seen-c",
+    )
+    run = ground.drive(name)
+    assert run["status"] == "completed"
+    assert "a.txt" in (ground.root / "seen-a").read_text() and "a.txt" not in (ground.root / "seen-b").read_text()
+    assert "a.txt" in (ground.root / "seen-c").read_text()
+    assert (
+        "01-a" in (ground.root / "read-b").read_text() and "Operational Memory" in (ground.root / "read-b").read_text()
+    )
+    assert (ground.root / "branch-a").read_text().startswith(f"tenuto-attempts/{name}/")
+    assert not os.listdir(ground.root / ".git" / "tenuto" / "trees" / name)
+    assert ground.git("branch", "--list", "tenuto-attempts/*") == ""
+
+
+def test_a_conflict_is_a_revision_with_the_conflict_as_its_finding_and_loses_nothing(ground: Ground) -> None:
+    """The first item is merged; the second is asked again, told why, and starts from what was merged. What it
+    had done stays on its branch."""
+    name = ground.start(
+        _01="sed -i s/two/TWO-a/ shared.txt", _02__1="sed -i s/two/TWO-b/ shared.txt",
+        _02__2="grep -q TWO-a shared.txt && sed -i s/TWO-a/TWO-ab/ shared.txt",
+    )  # fmt: skip
+    run = ground.drive(name)
+    assert run["status"] == "completed", (run["failure"], [a["summary"] for a in run["attempts"].values()])
+    first = run["attempts"]["implementation-1-implementer.02-b-1"]
+    assert (
+        first["verdict"] == "NEEDS_REVISION"
+        and "merge conflict" in first["summary"]
+        and "shared.txt" in first["summary"]
+    )
+    assert "TWO-a" in first["receipt"]["conflict"] and "TWO-b" in first["receipt"]["conflict"]
+    again = run["attempts"]["implementation-1-implementer.02-b-2"]
+    assert again["extra"]["why_again"] == first["summary"]
+    assert (ground.root / "shared.txt").read_text() == "one\nTWO-ab\nthree\n"
+    assert "TWO-b" in ground.git("show", f"{first['receipt']['kept']}:shared.txt")
+    assert ground.git("status", "--porcelain") == ""
+
+
+def test_what_failed_is_kept_on_its_branch_and_not_merged(ground: Ground) -> None:
+    name = ground.start(_01="echo half > a.txt; exit 1", _02="echo b > b.txt")
+    run = ground.drive(name)
+    assert run["status"] == "failed"
+    failed = receipts(run)["01-a"]
+    assert "merged" not in failed and ground.git("show", f"{failed['kept']}:a.txt") == "half"
+    assert merges(ground) == ["02-b"] and not (ground.root / "a.txt").exists()
+
+
+def test_in_a_work_tree_the_member_that_strayed_is_named_and_only_it_fails(ground: Ground) -> None:
+    plan = "| Task | File(s) | Dependencies |\n|---|---|---|\n| 01-a | a.txt | none |\n| 02-b | b.txt | none |\n"
+    name = ground.start(
+        plan=plan,
+        _01="echo x > a.txt; echo x > shared.txt; git add -A; git -c user.name=u -c user.email=u@localhost commit -qm mine",
+        _02="echo b > b.txt",
+    )
+    run = ground.drive(name)
+    strayed, other = (run["attempts"][f"implementation-1-implementer.{item}-1"] for item in ("01-a", "02-b"))
+    assert (strayed["verdict"], other["verdict"]) == ("ERROR", "DONE")
+    assert "shared.txt (implementation-1-implementer.01-a-1)" in strayed["summary"]
+    assert (ground.root / "shared.txt").read_text() == "one\ntwo\nthree\n"
+
+
+def test_a_member_that_writes_its_copy_of_memory_is_found_out(ground: Ground) -> None:
+    name = ground.start(
+        _01="rm -f docs/feature/*/memory.md; echo mine > docs/feature/add-dark-mode/memory.md", _02="true"
+    )
+    run = ground.drive(name)
+    attempt = run["attempts"]["implementation-1-implementer.01-a-1"]
+    assert attempt["verdict"] == "ERROR" and "memory.md" in attempt["summary"]
+    assert "mine" not in (ground.root / "docs/feature" / name / "memory.md").read_text()
+
+
+def test_a_fresh_work_tree_gets_the_projects_set_up(ground: Ground) -> None:
+    """Copied files and commands, before the agent starts; what they make is not merged."""
+    (ground.root / ".env").write_text("KEY=1\n")
+    ground.settings = {"setup": {"copy": [".env"], "run": ["echo made > made-by-setup"]}}
+    name = ground.start(_01="cat .env made-by-setup > a.txt", _02="true")
+    run = ground.drive(name)
+    assert run["status"] == "completed", run["failure"]
+    assert (ground.root / "a.txt").read_text() == "KEY=1\nmade\n"
+    assert not (ground.root / "made-by-setup").exists()
+
+
+def test_a_set_up_that_fails_starts_no_agent_and_says_why(ground: Ground) -> None:
+    ground.settings = {"setup": {"run": ["echo no network; exit 3"]}}
+    name = ground.start(_01="touch started", _02="touch started")
+    run = ground.drive(name)
+    attempt = run["attempts"]["implementation-1-implementer.01-a-1"]
+    assert attempt["verdict"] == "ERROR"
+    assert (
+        "'echo no network; exit 3' failed: exit status 3" in attempt["summary"] and "no network" in attempt["summary"]
+    )
+    assert not list((ground.root / ".git/tenuto/trees").rglob("started"))
+
+
+def test_a_merge_that_the_journal_never_heard_of_is_not_made_again(ground: Ground) -> None:
+    """An engine dies right after the merge: the next one knows it by its trailer."""
+    name = ground.start(_01="echo a > a.txt", _02="echo b > b.txt")
+    workspace = tenuto.open(str(ground.root))
+
+    class Dies(Engine):
+        def _record(self, turn: Any, job: Any, *rest: Any) -> None:
+            if job.item is not None:
+                raise KeyboardInterrupt
+            super()._record(turn, job, *rest)
+
+    with pytest.raises(KeyboardInterrupt):
+        Dies(workspace, name, Crew(f"scripted:{ground.script}"), {}).drive()
+    assert merges(ground) == ["01-a"]
+    run = ground.drive(name)
+    assert run["status"] == "completed" and merges(ground) == ["01-a", "02-b"]
+    assert all(receipt["merged"] for receipt in receipts(run).values())
+
+
+def test_a_dirty_tree_is_refused_and_nothing_is_written(ground: Ground) -> None:
+    (ground.root / "shared.txt").write_text("mine\n")
+    with pytest.raises(Refused, match=r"not committed: shared.txt"):
+        ground.start()
+    assert ground.git("branch", "--show-current") == "main" and not (ground.root / "docs").exists()
+    assert tenuto.open(str(ground.root)).journal.read().__enter__().runs() == []
+
+
+def test_a_dirty_tree_is_stashed_by_choice_and_never_mixed_in(ground: Ground) -> None:
+    (ground.root / "shared.txt").write_text("mine\n")
+    (ground.root / "new.txt").write_text("new\n")
+    name = ground.start(place=Place("worktree", dirty="stash"), _01="true", _02="true")
+    run = ground.drive(name)
+    assert run["status"] == "completed"
+    assert (ground.root / "shared.txt").read_text() == "one\ntwo\nthree\n" and not (ground.root / "new.txt").exists()
+    ground.git("switch", "-q", "main")
+    ground.git("stash", "apply", "-q", run["settings"]["stash"])
+    assert (ground.root / "shared.txt").read_text() == "mine\n" and (ground.root / "new.txt").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("place", [Place("worktree"), Place("shared", own_branch=True)], ids=["worktree", "shared"])
+def test_the_run_ends_with_its_branch_its_summary_and_a_pull_request_text(ground: Ground, place: Place) -> None:
+    name = ground.start(place=place, _01="echo a > a.txt", _02="echo b > b.txt")
+    run = ground.drive(name)
+    assert run["status"] == "completed"
+    assert ground.git("branch", "--show-current") == run["settings"]["branch"] == f"tenuto/{name}"
+    assert ground.git("status", "--porcelain") == ""
+    shown = ground.git("ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert {"a.txt", "b.txt", f"docs/feature/{name}/summary.md", f"docs/feature/{name}/pull-request.md"} <= set(shown)
+    text = (ground.root / "docs/feature" / name / "pull-request.md").read_text()
+    assert text.startswith("# Add dark mode\n\n> Add dark mode\n") and "- 01-a:" in text and "from `main`" in text
+    assert {"summary.md", "pull-request.md"} <= set(run["artifacts"])
+    assert ground.git("diff", "--stat", "main", "HEAD", "--", "shared.txt") == ""
+    before = ground.git("rev-parse", "HEAD")
+    assert ground.drive(name)["status"] == "completed" and ground.git("rev-parse", "HEAD") == before
+
+
+def test_a_run_goes_back_to_its_branch_and_refuses_to_carry_changes_there(ground: Ground) -> None:
+    name = ground.start(_01="true", _02="true")
+    (ground.root / "shared.txt").write_text("mine\n")
+    with pytest.raises(Refused, match="works on the branch"):
+        ground.drive(name)
+    ground.git("checkout", "-q", "shared.txt")
+    assert ground.drive(name)["status"] == "completed"
+
+
+def test_without_a_branch_of_its_own_a_run_works_where_it_stands(ground: Ground) -> None:
+    """As the seeds do: no branch, no commit, no refusal."""
+    (ground.root / "shared.txt").write_text("mine\n")
+    before = ground.git("rev-parse", "HEAD")
+    name = ground.start(place=Place(), _01="echo a > a.txt", _02="true")
+    assert ground.drive(name)["status"] == "completed"
+    assert ground.git("branch", "--show-current") == "main" and ground.git("rev-parse", "HEAD") == before
+    assert (ground.root / "shared.txt").read_text() == "mine\n"
