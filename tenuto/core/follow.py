@@ -51,6 +51,10 @@ def _route(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
     hops = [dict(hop) for hop in rule["route"]]
     for hop in hops[:-1] or hops:
         hop["findings"] = _paths(case, step, rule["with"])
+    for hop in hops:
+        aggregate = step_of(case.pipeline, hop["step"]).get("aggregate")
+        if hop["only"] and aggregate:
+            hop["again"] = [*hop["only"], aggregate["id"]]
     if len(hops) > 1:
         hops[0]["revises"] = True
     events = []
@@ -72,6 +76,8 @@ def _go_on(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
     queue = case.run["queue"]
     if outcome["name"] == "DONE" and queue:
         waiting = queue  # a hop that is done leads to the next hop
+    elif not queue:
+        waiting = [hop_to(rule["to"])]
     else:
         order = [one["id"] for one in case.pipeline["steps"]]
         behind = [hop for hop in queue if order.index(hop["step"]) >= order.index(rule["to"])]

@@ -6,6 +6,8 @@ or finished is not known here: that needs the pipeline, and todo() and decide() 
 
 from __future__ import annotations
 
+from tenuto.core.times import between
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -16,18 +18,39 @@ if TYPE_CHECKING:
 def engaged(run: Run, e: Any) -> None:
     run["pipeline"], run["driver"] = e["pipeline"], e["driver"]
     run["switches"], run["queue"] = e["switches"], e["queue"]
-    run["order"] = "strict"
+
+
+def released(run: Run, e: Any) -> None:
+    """Somebody leads the run by hand from here: the stay ends without an outcome, and its hop waits for an engine."""
+    stay = run["stay"]
+    if stay is None:
+        return
+    for visit in reversed(run["visits"]):
+        if visit["step"] == stay["step"] and visit["status"] == "running":
+            visit["status"], visit["ended_at"], visit["closed"] = "skipped", e["at"], run["version"]
+            visit["duration_ms"] = between(visit["started_at"], e["at"])
+            break
+    run["steps"][stay["step"]]["status"] = "pending"
+    run["queue"] = [stay["hop"], *run["queue"]]
+    run["stay"] = None
+
+
+def made_by_hand(run: Run, e: Any) -> None:
+    """A hop that waited for an engine was done by somebody else."""
+    if e["status"] == "success" and e["item"] is None and run["queue"] and run["queue"][0]["step"] == e["step"]:
+        run["queue"] = run["queue"][1:]
 
 
 def visit_started(run: Run, e: Any) -> None:
     hop = e["hop"]
     if run["queue"] and run["queue"][0]["step"] == e["step"]:
         run["queue"] = run["queue"][1:]
-    # Only some seats run again: what the others said last still counts.
-    kept = run["words"].get(e["step"], {}) if hop.get("only") else {}
+    # Only some seats run again, and whoever draws the conclusion: what the others said last still counts.
+    again = hop.get("again") or hop.get("only")
+    kept = run["words"].get(e["step"], {}) if again else {}
     run["stay"] = {
         "step": e["step"], "visit": e["iteration"], "hop": hop, "findings": hop.get("findings", []), "did": [],
-        "seats": {seat: said for seat, said in kept.items() if seat not in hop["only"]} if kept else {},
+        "seats": {seat: said for seat, said in kept.items() if seat not in again} if kept else {},
         "planned": False, "left": [], "busy": [], "group_of": {}, "wave_of": {}, "stopped_by": [], "decision": None,
     }  # fmt: skip
 

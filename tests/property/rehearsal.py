@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from tenuto.core.decide import decide
@@ -13,6 +14,11 @@ from tenuto.knowledge import definitions
 
 Answer = Callable[[Any], Any]
 """From a dispatch action: (verdict, severities, answer), or "LOST"."""
+
+
+@cache
+def pipeline(name: str) -> Any:
+    return definitions.load(name)
 
 
 def item(name: str, *depends_on: str, agent: str | None = None, files: tuple[str, ...] = ()) -> Any:
@@ -26,7 +32,7 @@ class Rehearsal:
     def __init__(
         self, name: str, answer: Answer, items: Any = (), switches: Any = None, decide_gate: Any = None
     ) -> None:
-        self.pipeline: Any = definitions.load(name)
+        self.pipeline: Any = pipeline(name)
         self.answer = answer
         self.items = list(items)
         self.decide_gate = decide_gate or (lambda gate: "approve")
