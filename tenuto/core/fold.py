@@ -230,6 +230,8 @@ def _step_ended(run: Run, e: Any) -> None:
     state["verdict"] = e["verdict"]
     if run["stay"] is not None and run["stay"]["step"] == e["step"]:
         progress.visit_ended(run, e)
+    elif run["driver"] == "manual":
+        progress.made_by_hand(run, e)
     # A run with an order stays where it is until it advances; one without is nowhere between steps.
     if run["order"] == "any" and not running_visits(run):
         run["position"] = None

@@ -5,6 +5,7 @@ fold.py's rules hold here too: never refuse, add nothing, change the run in plac
 
 from __future__ import annotations
 
+from tenuto.core import progress
 from tenuto.core.times import between
 
 TYPE_CHECKING = False
@@ -132,6 +133,8 @@ def _add(into: Json, amounts: Json, sign: int) -> None:
 
 def driver_changed(run: Run, e: Any) -> None:
     run["driver"], run["pipeline"] = e["driver"], e["pipeline"]
+    if e["driver"] == "manual":
+        progress.released(run, e)
 
 
 def shown_in(run: Run, e: Any) -> None:

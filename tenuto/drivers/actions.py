@@ -7,12 +7,12 @@ import subprocess
 from typing import Any
 
 from tenuto.core.budget import in_words, limit_name
-from tenuto.drivers import shown
+from tenuto.drivers.shown import act
 from tenuto.drivers.jobs import existing
+from tenuto.drivers.planning import read_items
 from tenuto.encoding import digest
 from tenuto.errors import Refused
 from tenuto.knowledge.findings import findings, lessons
-from tenuto.knowledge.plans import read_plan
 from tenuto.workspace.turn import Turn
 
 _SECURITY_WORDS = (
@@ -53,7 +53,8 @@ def perform(engine: Any, turn: Turn, definition: Any, action: Any) -> None:
             turn.do(name, {"do": "Resume", "decision": "retry"}, pipeline)
         case "do":
             doing = _ACTIONS.get(action["action"])
-            detail = doing(engine, turn, pipeline, action) if doing else {}
+            run = turn.existing(name)
+            detail = doing(engine, turn, pipeline, action) if doing else act(turn, run, pipeline, action["action"])
             turn.do(name, {"do": "RecordAction", "action": action["as"], "detail": detail or {}}, pipeline)
         case other:
             raise Refused("unknown-action", f"this engine cannot {other}")
@@ -77,17 +78,7 @@ def _read(engine: Any, path: str) -> str:
 
 def _plan(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
     run, waves, folder = turn.existing(engine.name), _step(pipeline, name)["waves"], documents(engine, pipeline)
-    sources = [
-        path for plan in waves["plan"] for path in existing(engine.workspace.root, _fill(engine, f"{folder}/{plan}"))
-    ]
-    files = existing(engine.workspace.root, _fill(engine, f"{folder}/{waves['items']}")) if waves["items"] else []
-    items: Any = []
-    for source in sources:
-        items = read_plan(
-            _read(engine, source), {os.path.relpath(path, folder): _read(engine, path) for path in files}
-        )["items"]
-        if items:
-            break
+    items = read_items(engine.workspace.root, folder, engine.name, waves)
     problem = ""
     if not items and waves["no_items"] == "one":
         items = [_whole(run)]

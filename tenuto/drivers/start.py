@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import subprocess
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenuto.core.budget import limits_of, unmetered
 from tenuto.core.names import slug
 from tenuto.core.records import Run
 from tenuto.drivers.bound import bind, define
+from tenuto.drivers.branches import begin, branch_for
+from tenuto.drivers.engage import engage
+from tenuto.errors import Refused
 from tenuto.workspace.turn import Turn, Workspace
+
+
+class Place(NamedTuple):
+    """Where a run works: what it says counts more than what its pipeline says."""
+
+    workspace: str = ""  # shared, worktree
+    own_branch: bool = False
+    dirty: str = ""  # refuse, stash
 
 
 def start(
@@ -20,6 +31,13 @@ def start(
     """Everything is checked before anything is written; the run is not driven yet."""
     definition = define(pipeline, workspace.root, settings)
     checked = definition["pipeline"]
+    if checked["starts_from"] != "new":
+        return engage(workspace, name or request, pipeline, switches=switches, limits=limits, of_steps=of_steps, crew=crew)
+    if crew is not None:
+        limits_, steps_ = limits_of(checked)
+        refuse_unmetered(checked, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
+    place = place or Place()
+    own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
     with workspace.turn() as turn:
         run_id = free_name(turn, slug(name or _short(request)))
         ref: Any = {"name": checked["name"], "hash": bind(turn, definition)}
@@ -28,13 +46,11 @@ def start(
             "mode": checked["mode"], "pipeline": ref, "driver": "engine", "dialects": {}, "order": "strict", "schedule": [],
             "settings": {**checked["settings"], "base_commit": head_commit(workspace.root)},
         }  # fmt: skip
+        if "from_branch" in own:
+            own["branch"] = branch_for(workspace.root, run_id)
+        begun["settings"] |= own
         for dialect in checked["shown_as"]:
             _show_in(workspace, dialect, run_id, begun, checked)
-    if crew is not None:
-        limits_, steps_ = limits_of(checked)
-        refuse_unmetered(checked, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
-    place = place or Place()
-    own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
         turn.do(run_id, begun)
         turn.do(run_id, {"do": "Engage", "pipeline": ref, "switches": switches or {}}, checked)
         if limits or of_steps:
@@ -45,6 +61,15 @@ def start(
                 opened(turn, run_id)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
         return turn.existing(run_id)
+
+
+def refuse_unmetered(pipeline: Any, limits: Any, of_steps: Any, crew: Any) -> None:
+    """A limit in tokens or money holds only where the agents say what they use; one that cannot hold is refused."""
+    found = unmetered(pipeline, limits, of_steps, lambda seat: crew.choose(seat).reports)
+    if found is not None:
+        agent, unit = crew.choose(found["seat"]).name, found["unit"]
+        said = f"the limit of {found['limit']} {unit} cannot be held: {agent} ({found['seat']['role']} in {found['step']}) does not report {unit}"
+        raise Refused("unmetered", said, "limit attempts or wall_clock instead, or choose an agent that reports it", unit=unit)
 
 
 def _show_in(workspace: Workspace, dialect: str, run_id: str, begun: Any, pipeline: Any) -> None:
@@ -58,15 +83,6 @@ def _show_in(workspace: Workspace, dialect: str, run_id: str, begun: Any, pipeli
     begun["dialects"][dialect] = told.pop("place")
     begun["settings"].update(told.pop("settings", {}))
     begun.update(told)
-
-
-def refuse_unmetered(pipeline: Any, limits: Any, of_steps: Any, crew: Any) -> None:
-    """A limit in tokens or money holds only where the agents say what they use; one that cannot hold is refused."""
-    found = unmetered(pipeline, limits, of_steps, lambda seat: crew.choose(seat).reports)
-    if found is not None:
-        agent, unit = crew.choose(found["seat"]).name, found["unit"]
-        said = f"the limit of {found['limit']} {unit} cannot be held: {agent} ({found['seat']['role']} in {found['step']}) does not report {unit}"
-        raise Refused("unmetered", said, "limit attempts or wall_clock instead, or choose an agent that reports it", unit=unit)
 
 
 def free_name(turn: Turn, wanted: str) -> str:

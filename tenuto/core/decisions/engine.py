@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from tenuto.core.budget import limits_of
 from tenuto.core.decisions.attempts import in_flight
+from tenuto.core.decisions.runs import ENDED
+from tenuto.core.fold import running_visits
 from tenuto.core.follow import follow, hop_to
 from tenuto.core.outcome import outcome
 from tenuto.core.todo import todo
@@ -24,17 +26,16 @@ _SUCCESS = ("DONE", "NEEDS_REVISION", "DESIGN_FLAW", "IMPLEMENTATION_FLAW", "LOW
 
 def engage(case: Case, c: Any) -> list[Any]:
     run, pipeline = case.run, _pipeline(case)
-    if run["stay"] is not None or in_flight(run):
-        raise Refused("visit-open", f"run {run['id']} is in the middle of a step", "let it end first")
+    _refuse_engaging(run, pipeline)
     switches = {**pipeline["switches"], **c.get("switches", {})}
-    done = [name for name, state in run["steps"].items() if state["status"] in ("completed", "skipped")]
     order = [step["id"] for step in pipeline["steps"] if not step["aside"]]
-    first = c.get("start_at") or next((name for name in order if name not in done), order[-1])
+    first = c.get("start_at") or first_open(run, pipeline)
     if first not in [step["id"] for step in pipeline["steps"]]:
         raise Refused(
             "no-such-step", f"pipeline {pipeline['name']} has no step {first!r}; it has: {', '.join(order)}", step=first
         )
-    queue = run["queue"] or [hop_to(first)]
+    ahead = [] if c.get("start_at") else run["queue"]
+    queue = ahead if ahead and c["pipeline"]["name"] == run["pipeline"]["name"] else [hop_to(first)]
     driver = c.get("driver", "engine")
     events = [case.event("Engaged", pipeline=c["pipeline"], driver=driver, switches=switches, queue=queue)]
     limits, of_steps = limits_of(pipeline)
@@ -44,6 +45,37 @@ def engage(case: Case, c: Any) -> list[Any]:
         step: own for step, own in of_steps.items() if step not in budget["steps"] or not budget["steps"][step]["limits"]
     }
     return [*events, case.event("BudgetChanged", limits=fresh, steps=steps)] if fresh or steps else events
+
+
+def _refuse_engaging(run: Any, pipeline: Any) -> None:
+    if run["stay"] is not None or in_flight(run) or running_visits(run):
+        names = ", ".join(visit["step"] for visit in running_visits(run))
+        raise Refused("visit-open", f"run {run['id']} is in the middle of a step: {names}", "let it end first")
+    if pipeline["starts_from"] == "poc-complete" and run["status"] != "poc-complete":
+        message = f"pipeline {pipeline['name']} goes on from a finished proof of concept; run {run['id']} is {run['status']}"
+        raise Refused("not-poc-complete", message, "tenuto run --pipeline poc", status=run["status"])
+    if run["status"] in (*ENDED, "waiting_gate"):
+        hint = "decide the gate first" if run["status"] == "waiting_gate" else "start a new run, or fork it"
+        raise Refused("run-ended", f"run {run['id']} is {run['status']}", hint, status=run["status"])
+
+
+def first_open(run: Any, pipeline: Any) -> str:
+    """Where an engine begins in a run that somebody else led so far: the first step that is not done."""
+    order = [step for step in pipeline["steps"] if not step["aside"]]
+    return next((str(step["id"]) for step in order if not _is_done(run, order, step)), str(order[-1]["id"]))
+
+
+def _is_done(run: Any, order: list[Any], step: Any) -> bool:
+    state = run["steps"].get(step["id"])
+    if state and state["status"] in ("completed", "skipped"):
+        return True
+    if step["kind"] != "gate":
+        return False
+    # An approval holds for what was there: work that ended after it is to be approved again.
+    before = {one["id"] for one in order[: order.index(step)]}
+    last = max((visit["ended_at"] or "" for visit in run["visits"] if visit["step"] in before), default="")
+    words = [decision for decision in run["decisions"] if decision["name"] == step["gate"]["name"]]
+    return bool(words) and words[-1]["approved"] and words[-1]["at"] >= last
 
 
 def begin_visit(case: Case, c: Any) -> list[Any]:

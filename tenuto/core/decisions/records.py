@@ -130,7 +130,22 @@ def change_driver(case: Case, c: Any) -> list[Any]:
     pipeline = c.get("pipeline", case.run["pipeline"])
     if case.run["driver"] == c["driver"] and case.run["pipeline"] == pipeline:
         return []
+    run = case.run
+    if run["driver"] != "manual" and (run["stay"] is not None or run["queue"]):
+        _refuse_busy(run, c["driver"], pipeline)
     return [case.event("DriverChanged", driver=c["driver"], pipeline=pipeline)]
+
+
+def _refuse_busy(run: Any, driver: str, pipeline: Any) -> None:
+    """An engine lets go of a run between two agents, and not at a gate; what it follows does not change under it."""
+    if pipeline != run["pipeline"]:
+        message = f"run {run['id']} follows the pipeline {run['pipeline']['name']}"
+        raise Refused("engine-driven", message, f"tenuto release {run['id']}, or let it end", run=run["id"])
+    if run["flying"] and driver == "manual":
+        message = f"agents of run {run['id']} are under way: {', '.join(run['flying'])}"
+        raise Refused("attempts-flying", message, f"tenuto pause {run['id']}, and let them end", run=run["id"])
+    if run["status"] == "waiting_gate" and driver == "manual":
+        raise Refused("gate-open", f"run {run['id']} waits at a gate", f"tenuto approve {run['id']}, reject or revise")
 
 
 def show_in(case: Case, c: Any) -> list[Any]:

@@ -36,6 +36,9 @@ def start_step(case: Case, c: Any) -> list[Any]:
             "advance instead",
             step=step,
         )
+    if run["driver"] != "manual" and run["pipeline"]["hash"] and (run["stay"] is not None or run["queue"]):
+        message = f"run {run['id']} is driven by the engine, which is to do {_ahead(run)!r} next"
+        raise Refused("engine-driven", message, f"lead it by hand with: tenuto release {run['id']}", step=step)
     if any(visit["step"] == step and visit["item"] == item for visit in running_visits(run)):
         raise Refused("step-running", f"{step!r} is running already in run {run['id']}", "end it first", step=step)
     if run["order"] == "open":
@@ -50,6 +53,10 @@ def start_step(case: Case, c: Any) -> list[Any]:
             iteration=c.get("iteration") or (state["iteration"] if state else 0) + 1,
         )
     ]
+
+
+def _ahead(run: Run) -> str:
+    return str(run["stay"]["step"] if run["stay"] else run["queue"][0]["step"])
 
 
 def end_step(case: Case, c: Any) -> list[Any]:

@@ -8,6 +8,7 @@
     wording     refusals in the seed's words   retrieving  RETRIEVE
     answers     records -> printed blocks      reports     METRICS, SUMMARY, HISTORY
     memory      project memory                 listing     LIST        querying  QUERY
+    engine      a task that the engine drives
 """
 
 from __future__ import annotations
@@ -33,6 +34,47 @@ def read(run: Run, path: str, before: bytes, after: bytes) -> list[Any]:
     from tenuto.dialects.context.foreign import read as read_edit
 
     return read_edit(run, path, before, after)
+
+
+def find(turn: Any, name: str) -> Any:
+    """A task whose folder lies there, and which no journal knows so far."""
+    from tenuto.dialects.context.tasks import named
+    from tenuto.errors import NotFound
+
+    try:
+        return named(turn, name)
+    except NotFound:
+        return None
+
+
+def begin(run_id: str, begun: Any, pipeline: Any, tree: str) -> Any:
+    return _engine().begin(run_id, begun, pipeline, tree)
+
+
+def opened(turn: Any, run_id: str) -> None:
+    _engine().opened(turn, run_id)
+
+
+def engaged(turn: Any, run: Run, pipeline: Any) -> None:
+    _engine().engaged(turn, run, pipeline)
+
+
+def artifact_name(path: str) -> str:
+    return _engine().artifact_name(path)  # type: ignore[no-any-return]
+
+
+def collected(turn: Any, run: Run, attempt: str, artifacts: list[str]) -> None:
+    _engine().collected(turn, run, attempt, artifacts)
+
+
+def act(turn: Any, run: Run, pipeline: Any, action: str) -> Any:
+    """What only this dialect can do for a pipeline; None where it is not asked to."""
+    doing = _engine().ACTIONS.get(action)
+    return doing(turn, run, pipeline) if doing else None
+
+
+def _engine() -> Any:
+    return __import__("tenuto.dialects.context.engine", fromlist=["*"])
 
 
 def api(workspace: Workspace) -> Context:

@@ -14,7 +14,7 @@ Rule 3: keys that we do not know are kept and shown again; an entry that others 
 from __future__ import annotations
 
 from tenuto.dialects.context.adoption import phase_in, points_to
-from tenuto.dialects.context.places import CURRENT, NAME, kept, manifest_of, metrics_of
+from tenuto.dialects.context.places import CURRENT, NAME, kept, manifest_of, metrics_of, visits_of
 from tenuto.encoding import loads_strict
 from tenuto.errors import Refused
 
@@ -136,7 +136,7 @@ def _read_phases(run: Run, base: Any, told: Any, extra: dict[str, Any]) -> list[
         raise Refused("fixed-key", "completed_phases only grows: an entry was changed or taken out")
     commands: list[Any] = []
     open_phases = [phase_in(entry) for entry in running_before]
-    position = sum(1 for visit in run["visits"] if visit["closed"] is not None)
+    position = sum(1 for visit in visits_of(run) if visit["closed"] is not None)
     phases: dict[str, Any] = {}
     for entry in completed[len(completed_before) :]:
         name, status = phase_in(entry), str(entry.get("status") or "")

@@ -70,12 +70,19 @@ def _run_started(run: Run, e: Any) -> tuple[str, Facts]:
     return "Task Initialized", {"Workflow": e["pipeline"]["name"], "Action": "INIT", "Status": "running"}
 
 
-def _step_started(run: Run, e: Any) -> tuple[str, Facts]:
+def _step_started(run: Run, e: Any) -> tuple[str, Facts] | None:
+    if e["hop"]:
+        return None  # under an engine, phases are what its agents do
     phase = phase_of(e)
     return f"{_title(phase)} Phase Started", {"Action": f"START_PHASE phase: {phase}", "Status": "running"}
 
 
-def _step_ended(run: Run, e: Any) -> tuple[str, Facts]:
+def _step_ended(run: Run, e: Any) -> tuple[str, Facts] | None:
+    if "unseen" in run["dialects"][NAME]:
+        from tenuto.dialects.context.engine import is_driven_step
+
+        if is_driven_step(run, e["step"], e["at"]):
+            return None
     phase, status = phase_of(e), e["status"]
     took = next(
         (v["duration_ms"] for v in reversed(run["visits"]) if v["step"] == e["step"] and v["ended_at"] == e["at"]), None
@@ -86,6 +93,21 @@ def _step_ended(run: Run, e: Any) -> tuple[str, Facts]:
         "Status": status,
         "Summary": e["summary"],
     }
+
+
+def _attempt(run: Run, e: Any) -> tuple[str, Facts] | None:
+    if "seat" not in run["attempts"][e["attempt"]]["extra"]:
+        return None
+    from tenuto.dialects.context.engine import told_attempt
+
+    phase, status, took, summary = told_attempt(run, e["attempt"])
+    if e["type"] == "AttemptDispatched":
+        return f"{_title(phase)} Phase Started", {"Action": f"START_PHASE phase: {phase}", "Status": "running"}
+    if not status:
+        return None
+    return f"{_title(phase)} Phase {'Completed' if status == 'success' else 'Failed'}", {
+        "Action": f"END_PHASE phase: {phase} status: {status}", "Duration": f"{took}ms", "Status": status, "Summary": summary,
+    }  # fmt: skip
 
 
 def _paused(run: Run, e: Any) -> tuple[str, Facts]:
@@ -134,7 +156,7 @@ def _artifact_stored(run: Run, e: Any) -> tuple[str, Facts] | None:
     words = [f"STORE phase: {name}"]
     if task:
         words.append(f"task_id: {task}")
-    if e["attempt"]:
+    if e["attempt"] and e["attempt"] not in run["attempts"]:
         words.append(f"iteration: {e['attempt'].rpartition('-')[2]}")
     return f"{_title(e['name'])} Stored", {
         "Action": " ".join(words) if e["by"] != "external" else "changed by another program",
@@ -157,6 +179,6 @@ def _noted(run: Run, e: Any) -> tuple[str, Facts]:
 _TELLERS: dict[str, Callable[[Run, Any], tuple[str, Facts] | None]] = {
     "RunStarted": _run_started, "StepStarted": _step_started, "StepEnded": _step_ended, "Paused": _paused,
     "GateOpened": _gate_opened, "GateDecided": _gate_decided, "Resumed": _resumed, "Failed": _failed,
-    "Finished": _finished, "Cancelled": _cancelled, "ArtifactStored": _artifact_stored,
+    "AttemptDispatched": _attempt, "AttemptFinished": _attempt, "AttemptLost": _attempt, "Finished": _finished, "Cancelled": _cancelled, "ArtifactStored": _artifact_stored,
     "ItemsPlanned": _items_planned, "ForeignEditAbsorbed": _absorbed, "Noted": _noted,
 }  # fmt: skip

@@ -73,5 +73,14 @@ def phase_of(visit: Any) -> str:
     return step if not visit["item"] else f"{step}:{_task(visit['item'])}"
 
 
+def visits_of(run: Run) -> list[Any]:
+    """Its phases: visits of steps that were led by hand, attempts where an engine drives."""
+    if "unseen" not in run["dialects"][NAME]:
+        return run["visits"]
+    from tenuto.dialects.context.engine import phases
+
+    return phases(run)
+
+
 def _task(item: str) -> str:
     return f"task-{item}" if item[:1].isdigit() else item

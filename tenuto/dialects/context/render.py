@@ -19,6 +19,7 @@ from tenuto.dialects.context.places import (
     metrics_of,
     phase_of,
     status_of,
+    visits_of,
 )
 from tenuto.encoding import pretty
 
@@ -36,7 +37,7 @@ def paths(run: Run, repo: Repo) -> list[str]:
     listed = [manifest_of(run["id"])]
     if is_current(run, repo):
         listed.append(CURRENT)
-    if any(visit["closed"] is not None for visit in run["visits"]):
+    if any(visit["closed"] is not None for visit in visits_of(run)):
         listed.append(metrics_of(run["id"]))
     return listed
 
@@ -68,15 +69,15 @@ def manifest(run: Run, ended: list[Any] | None = None, figures: Any = None) -> d
         "mode": run["mode"],
         "workflow": run["pipeline"]["name"],
         "status": status_of(run),
-        "current_phase": run["position"],
-        "running_phases": [_running(visit, others) for visit in run["visits"] if visit["status"] == "running"],
+        "current_phase": current_phase(run),
+        "running_phases": [_running(visit, others) for visit in visits_of(run) if visit["status"] == "running"],
         "completed_phases": completed_phases(run, ended),
         "failure_context": failure_context(run),
         "gate_context": gate_context(run),
         "metrics": {
             "total_duration_ms": figures["total"] if ended else None,
             "parallelization_savings_ms": figures["savings"] if ended else None,
-            "total_retries": run["retries"],
+            "total_retries": retries(run),
         },
         "waves": {"task_breakdown": breakdown(run), "execution": execution(run, ended, figures["waves"])},
         "created_at": run["created_at"],
@@ -87,6 +88,21 @@ def manifest(run: Run, ended: list[Any] | None = None, figures: Any = None) -> d
     if others:
         lay_over(made, others.get("manifest", {}))
     return made
+
+
+def current_phase(run: Run) -> str | None:
+    """Under an engine: of the phases under way, the first."""
+    if "unseen" not in run["dialects"][NAME]:
+        return run["position"]
+    return next((phase_of(visit) for visit in visits_of(run) if visit["status"] == "running"), None)
+
+
+def retries(run: Run) -> int:
+    if "unseen" not in run["dialects"][NAME]:
+        return run["retries"]
+    from tenuto.dialects.context.engine import retries as failed_attempts
+
+    return failed_attempts(run)
 
 
 def lay_over(ours: dict[str, Any], others: dict[str, Any]) -> None:
@@ -100,7 +116,7 @@ def lay_over(ours: dict[str, Any], others: dict[str, Any]) -> None:
 
 def ended_visits(run: Run) -> list[Any]:
     """In the order in which they ended."""
-    return sorted((v for v in run["visits"] if v["closed"] is not None), key=_closed)
+    return sorted((v for v in visits_of(run) if v["closed"] is not None), key=_closed)
 
 
 def _closed(visit: Any) -> int:
@@ -202,7 +218,7 @@ def execution(run: Run, ended: list[Any], waves: list[int | None]) -> list[dict[
             tasks.setdefault(wave, {}).setdefault(item_of(visit), []).append(visit)
     if not any(visits for items in tasks.values() for visits in items.values()) and not run["items"]:
         return []
-    running = {item_of(visit) for visit in run["visits"] if visit["status"] == "running"}
+    running = {item_of(visit) for visit in visits_of(run) if visit["status"] == "running"}
     failed = {item for items in tasks.values() for item, visits in items.items() if _has_failed(visits)}
     skipped = _dependents(run, failed) if failed else set()
     return [
@@ -264,7 +280,7 @@ def metrics(run: Run, ended: list[Any], figures: Any) -> dict[str, Any]:
             "sequential_estimate_ms": figures["sequential"],
             "parallelization_savings_ms": figures["savings"],
             "savings_percent": figures["percent"],
-            "total_retries": run["retries"],
+            "total_retries": retries(run),
         },
         "waves": {
             "taskBreakdown": breakdown(run),
@@ -294,7 +310,7 @@ def current_task(run: Run) -> str:
 def situation(run: Run) -> str:
     """One sentence: where the task stands and what it waits for."""
     status = status_of(run)
-    running = [phase_of(visit) for visit in run["visits"] if visit["status"] == "running"]
+    running = [phase_of(visit) for visit in visits_of(run) if visit["status"] == "running"]
     if run["gate"]:
         return f"Waiting for approval of the {run['gate']['name']} gate: {_line(run['gate']['prompt'])}"
     if status == "paused":

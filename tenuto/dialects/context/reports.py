@@ -5,8 +5,8 @@ A look still takes in what others wrote into the task's files: a report on what 
 
 from __future__ import annotations
 
-from tenuto.dialects.context.places import CURRENT, HISTORY, folder_of, key_of, phase_of, status_of
-from tenuto.dialects.context.render import ended_visits, manifest, measure, metrics, situation
+from tenuto.dialects.context.places import CURRENT, HISTORY, folder_of, key_of, phase_of, status_of, visits_of
+from tenuto.dialects.context.render import ended_visits, manifest, measure, metrics, retries, situation
 from tenuto.dialects.context.tasks import candidates, named
 from tenuto.dialects.context.wording import wrong
 from tenuto.encoding import pretty
@@ -57,7 +57,7 @@ def _chosen(turn: Turn, filter: str, task: str) -> tuple[Run, str]:
         run = named(turn, task)
     except NotFound:
         run = None
-    if run is not None and any(_is_phase(visit, filter) for visit in run["visits"]):
+    if run is not None and any(_is_phase(visit, filter) for visit in visits_of(run)):
         return run, filter
     slug = candidates(filter)[-1]
     if turn.workspace.files().changed_at(folder_of(slug)) is not None:
@@ -77,7 +77,7 @@ def _summary(run: Run, ended: list[Any], figures: Any) -> str:
         f"{'Sequential Est:':<20}{span(figures['sequential'])}",
         f"{'Parallel Est:':<20}{span(figures['parallel'])}",
         f"{'Savings:':<20}{span(figures['savings'])} ({figures['percent']}%)",
-        f"{'Retries:':<20}{run['retries']}",
+        f"{'Retries:':<20}{retries(run)}",
     ])  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def summarize(workspace: Workspace, task: str) -> Summarized:
         run = named(turn, task)
         current = turn.repo["owners"].get(key_of(workspace.tree, CURRENT)) == run["id"]
     ended = ended_visits(run)
-    running = [phase_of(visit) for visit in run["visits"] if visit["status"] == "running"]
+    running = [phase_of(visit) for visit in visits_of(run) if visit["status"] == "running"]
     figures = measure(run, ended)
     lines = [
         f"Task: {run['name']} ({run['id']})" if run["name"] != run["id"] else f"Task: {run['id']}",
@@ -141,7 +141,7 @@ def summarize(workspace: Workspace, task: str) -> Summarized:
         f"Running phases: {', '.join(running) or 'none'}",
         f"Completed phases: {', '.join(_told(visit) for visit in ended) or 'none'}",
         f"Artifacts: {', '.join(run['artifacts']) or 'none'}",
-        f"Retries: {run['retries']}",
+        f"Retries: {retries(run)}",
         f"Duration: {span(figures['total'])}",
         f"Created: {run['created_at']}",
         f"Updated: {run['updated_at']}",

@@ -6,7 +6,7 @@ approved. A file that is not there yet is shown without a hash.
 
 from __future__ import annotations
 
-from tenuto.dialects.context.places import folder_of, phase_of, status_of
+from tenuto.dialects.context.places import folder_of, phase_of, status_of, visits_of
 from tenuto.dialects.context.render import ended_visits
 from tenuto.dialects.context.tasks import for_change
 from tenuto.dialects.context.wording import in_words, wrong
@@ -130,14 +130,14 @@ def _continue_from(run: Run, word: str, gate: str, from_phase: str | None) -> st
     if word == "retry":
         return from_phase or _following(run)
     if gate == "final" and word == "approve":
-        audited = any(phase_of(visit).startswith("impl-audit") for visit in run["visits"])
+        audited = any(phase_of(visit).startswith("impl-audit") for visit in visits_of(run))
         return "graduate-complete" if status == "poc-complete" and audited else NOWHERE
     return ROUTES.get((gate, word)) or _following(run)
 
 
 def _following(run: Run) -> str:
     """By the phases that have succeeded: the first that has not."""
-    done = {phase_of(visit).partition(":")[0] for visit in run["visits"] if visit["status"] == "success"}
+    done = {phase_of(visit).partition(":")[0] for visit in visits_of(run) if visit["status"] == "success"}
     done |= {"spec-writer"} if "spec" in done else set()
     last = max((at for at, phase in enumerate(ORDER) if phase in done), default=-1)
     return ORDER[last + 1] if last + 1 < len(ORDER) else NOWHERE

@@ -42,7 +42,7 @@ def retrieve(
             return _manifest(run)
         look_at_artifacts(turn, run)
         if phase == "graduate":
-            _refuse_graduation(run)
+            refuse_graduation(run)
             asked = (*asked, "manifest") if asked else asked
         artifacts = _artifacts(turn, run, task_id, phase, "memory" in asked)
     pack = packs.make_pack(artifacts, phase, asked, budget)
@@ -72,7 +72,7 @@ def _manifest(run: Run) -> Retrieved:
     }  # fmt: skip
 
 
-def _refuse_graduation(run: Run) -> None:
+def refuse_graduation(run: Run) -> None:
     """Five conditions, in the order in which they are said."""
     from tenuto.dialects.context.debt import refuse_ungraduated
 

@@ -27,6 +27,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "revise": ("tenuto.entrypoints.cli.decisions:revise", "Send a step back with your feedback."),
         "pause": ("tenuto.entrypoints.cli.steering:pause", "Start nothing more until somebody resumes the run."),
         "resume": ("tenuto.entrypoints.cli.steering:resume", "Go on: after a pause, a crash, a decision."),
+        "release": ("tenuto.entrypoints.cli.steering:release", "Let go of a run: from here it is led by hand."),
         "cancel": ("tenuto.entrypoints.cli.steering:cancel", "End a run for good, its agents too."),
         "retry": ("tenuto.entrypoints.cli.steering:retry", "Go back to a step, and on from there."),
         "answer": ("tenuto.entrypoints.cli.steering:answer", "Answer an agent's question."),

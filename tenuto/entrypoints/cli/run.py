@@ -18,6 +18,7 @@ from tenuto.entrypoints.cli.driving import (
     switches_of,
 )
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
+from tenuto.entrypoints.cli.runs import RunName
 from tenuto.errors import BadInput
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
         ("tenuto run 'Add dark mode' --approval", "stop for a person after research and after planning"),
         ("tenuto run", "go on with the current run: after a crash, a gate, a pause"),
         ("tenuto run 'Fix login' --pipeline ticket --limit attempts=40", "another pipeline, a budget"),
+        ("tenuto run --run dark-mode --pipeline orchestrate", "drive a task that was led by hand so far"),
     ],
 )
 @click.argument("request", required=False)
 @click.option("--pipeline", default="", help="Which pipeline; eight-step unless the settings say otherwise.")
 @click.option("--agent", default="", help="Who does the work: command:PROGRAM, scripted:FILE.")
 @click.option("--role-agent", multiple=True, metavar="ROLE=AGENT", help="Another agent for one role.")
+@click.option("--run", "existing", default=None, type=RunName(), help="Take over this run, which was led by hand so far.")
+@click.option("--at", default="", metavar="STEP", help="With --run: begin with this step.")
 @click.option("--name", default="", help="What the run is called; made from the request otherwise.")
 @click.option("--approval", is_flag=True, help="Switch the approval gates on.")
 @click.option("--switch", multiple=True, metavar="NAME=on|off", help="Any other switch of the pipeline.")
@@ -45,10 +49,19 @@ if TYPE_CHECKING:
 @click.option(
     "--no-input", type=click.Choice(["approve"]), default=None, help="Decide every gate in advance; recorded as such."
 )
+@click.option(
+    "--workspace", "kind", type=click.Choice(["shared", "worktree"]), default=None,
+    help="Agents share this work tree, or each parallel item gets its own; as the pipeline says otherwise.",
+)
+@click.option("--branch", is_flag=True, help="Work on a branch of its own, tenuto/RUN (a worktree run always does).")
+@click.option(
+    "--dirty", type=click.Choice(["refuse", "stash"]), default=None,
+    help="Changes that are not committed: refuse to start (so on a branch of its own), or stash them first.",
+)
 @click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
 def command(
-    request: str | None, pipeline: str, agent: str, role_agent: tuple[str, ...], name: str, approval: bool, switch: tuple[str, ...],
-    limit: tuple[str, ...], no_input: str | None, start_only: bool,
+    request: str | None, pipeline: str, agent: str, role_agent: tuple[str, ...], existing: str | None, at: str, name: str, approval: bool, switch: tuple[str, ...],
+    limit: tuple[str, ...], no_input: str | None, kind: str | None, branch: bool, dirty: str | None, start_only: bool,
 ) -> Answer:  # fmt: skip
     """Take a request through a pipeline, or go on with the current run."""
     from tenuto.drivers.session import sit
@@ -57,7 +70,9 @@ def command(
     workspace = open_here()
     settings = read_settings(workspace.root)
     crew = None if start_only else crew_of(settings, agent, role_agent)
-    if request is None:
+    if existing is not None or at or (request is None and pipeline):
+        run_id = _take_over(workspace, existing or _current(workspace), pipeline, switches_of(approval, switch), limits_of(limit), crew, at)
+    elif request is None:
         run_id = _current(workspace)
     else:
         switches, limits = switches_of(approval, switch), limits_of(limit)
@@ -67,6 +82,16 @@ def command(
         return ended(workspace.load(run_id))
     run = sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal(), in_advance=no_input or "")
     return ended(run)
+
+
+def _take_over(
+    workspace: Workspace, run: str, pipeline: str, switches: Any, limits: Limits, crew: Any, at: str
+) -> str:  # fmt: skip
+    from tenuto.drivers.engage import engage
+
+    return engage(
+        workspace, run, pipeline, switches=switches, limits=limits.run, of_steps=limits.steps, crew=crew, at=at
+    )["id"]
 
 
 def _begin(

@@ -28,6 +28,24 @@ def pause(run: str | None, reason: str) -> Answer:
 
 
 @click.command(
+    "release",
+    cls=Command,
+    examples=[
+        ("tenuto release dark-mode", "from here by hand: tenuto context, flow, staged, feature"),
+        ("tenuto run --run dark-mode", "and back: the engine goes on where the run stands"),
+    ],
+)
+@run_argument
+def release(run: str | None) -> Answer:
+    """Let go of a run: from here somebody leads it by hand."""
+    from tenuto.drivers.engage import release as let_go
+
+    workspace = open_existing()
+    found = let_go(workspace, chosen(workspace, run))
+    return Answer(found, [f"{found['id']}: {found['status']}, led by hand"])
+
+
+@click.command(
     "resume",
     cls=Command,
     examples=[

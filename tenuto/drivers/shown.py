@@ -1,0 +1,50 @@
+"""What the dialects that show a run want of the engine's work: names for outputs, a look at them, actions of their own.
+
+A dialect says so with these functions, all of them optional (see ports.Dialect):
+
+    begin(run_id, begun, pipeline, tree)     where the run is shown, and what its files need to know from the start
+    opened(turn, run_id)                     the run has begun: own the file, become the current one
+    engaged(turn, run, pipeline)             the engine takes over a run that somebody else led
+    artifact_name(path)                      its name for a document of the run
+    collected(turn, run, attempt, artifacts) an attempt handed these over
+    act(turn, run, pipeline, action)         an action that is the dialect's own business; None: not mine
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tenuto.core.records import Run
+from tenuto.workspace.turn import Turn, Workspace
+
+
+def dialects(workspace: Workspace, run: Run) -> list[Any]:
+    return [workspace.dialects[name] for name in run["dialects"] if name in workspace.dialects]
+
+
+def keep_outputs(turn: Turn, job: Any, outputs: list[str]) -> None:
+    """Each output becomes an artifact, under the name that its dialect knows it by."""
+    run = turn.existing(job.run["id"])
+    speaking = dialects(turn.workspace, run)
+    named = next((one.artifact_name for one in speaking if hasattr(one, "artifact_name")), lambda path: path)
+    kept = {named(os.path.relpath(path, job.documents)): path for path in outputs}
+    for artifact, path in kept.items():
+        turn.keep_file(run["id"], artifact, path, step=job.step["id"], attempt=job.name)
+    for one in speaking:
+        if hasattr(one, "collected"):
+            one.collected(turn, run, job.name, list(kept))
+
+
+def act(turn: Turn, run: Run, pipeline: Any, action: str) -> Any:
+    for one in dialects(turn.workspace, run):
+        done = one.act(turn, run, pipeline, action) if hasattr(one, "act") else None
+        if done is not None:
+            return done
+    return None
+
+
+def engaged(turn: Turn, run: Run, pipeline: Any) -> None:
+    for one in dialects(turn.workspace, run):
+        if hasattr(one, "engaged"):
+            one.engaged(turn, run, pipeline)
