@@ -23,7 +23,7 @@ from tenuto.stores.sqlite import SqliteJournal
 from tenuto.workspace.turn import Workspace
 from tests.crash.plain_dialect import PLAIN
 
-WRITES = int(os.environ.get("FOREIGN_WRITES", "250"))
+WRITES = int(os.environ.get("FOREIGN_WRITES", "200"))
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 RACER = """
@@ -161,6 +161,55 @@ def test_killed_in_the_middle_nothing_that_was_answered_or_written_is_gone(works
     state = shown(workspace)
     assert set(state["seen"]) <= set(range(WRITES)) and WRITES - 1 in state["seen"]
     assert all(state["flags"][f"f{number}"] == number for number in answered)
+
+
+# The write protocol of the shell hooks that share state.json: jq into a fixed .tmp, then a rename.
+HOOK = """
+set -eu
+state=$1; writes=$2; how=$3
+echo ready
+for number in $(seq "$writes"); do
+    change='.loopIteration = (.loopIteration // 0) + 1 | .hookLog = (.hookLog // []) + [$n]
+            | .stages.EXPLORE.agentCount += 1 | .updatedAt = "2026-01-29T10:15:00Z"'
+    if [ "$how" = rename ]; then
+        jq --argjson n "$number" "$change" "$state" > "$state.tmp"
+        mv "$state.tmp" "$state"
+    else
+        new=$(jq --argjson n "$number" "$change" "$state")
+        printf '%s\\n' "$new" > "$state"
+    fi
+done
+"""
+
+
+@pytest.mark.needs("jq")
+@pytest.mark.parametrize(("how", "as_process"), [("rename", False), ("rename", True), ("in place", False)])
+def test_shell_hooks_share_the_staged_state_with_our_operations(tmp_path: Path, how: str, as_process: bool) -> None:
+    """bash and jq as the original hooks use them, against operations of ours, also as processes of their own."""
+    writes = max(15, WRITES // 8)
+    staged = tenuto.open(str(tmp_path)).staged
+    staged.init("Shared", pipelineProfile="minimal")
+    file = tmp_path / ".agents/tmp/state.json"
+    words = ["bash", "-c", HOOK, "hook", str(file), str(writes), how]
+    ours = 0
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as hook:
+        assert hook.stdout is not None and hook.stdout.readline() == "ready\n"
+        while hook.poll() is None:
+            if as_process:
+                command = [sys.executable, "-m", "tenuto", "staged", "update", f'{{"ours": {{"k{ours}": {ours}}}}}']
+                environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+                subprocess.run(command, check=True, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+            else:
+                staged.update({"ours": {f"k{ours}": ours}})
+            ours += 1
+        assert hook.returncode == 0
+    staged.record_output("0", "# found\n")
+    assert staged.advance()["currentPhase"] == "2.1"
+    state = loads(file.read_bytes())
+    assert state["loopIteration"] == writes and state["hookLog"] == list(range(1, writes + 1))
+    assert state["stages"]["EXPLORE"]["agentCount"] == writes
+    assert state["ours"] == {f"k{number}": number for number in range(ours)}
+    assert sorted(os.listdir(file.parent)) == ["phases", "state.json"]
 
 
 def test_a_broken_rewrite_is_named_refused_and_left_in_place_and_ours_is_kept(workspace: Any) -> None:

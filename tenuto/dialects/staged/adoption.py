@@ -82,15 +82,28 @@ def clear_left_over(workspace: Any) -> None:
 
 
 def _remove(workspace: Any) -> None:
-    os.unlink(f"{workspace.root}/{LEFT_OVER}")
-    workspace.warn(f"{LEFT_OVER} was left over by an interrupted write; it is removed")
+    """Out of the way first, then looked at once more: somebody may have begun to write it in this moment."""
+    left, aside = f"{workspace.root}/{LEFT_OVER}", f"{workspace.root}/{LEFT_OVER}.old"
+    try:
+        os.rename(left, aside)
+    except FileNotFoundError:
+        return  # its writer was alive, and has renamed it
+    if _is_live(workspace.files(), f"{LEFT_OVER}.old"):
+        try:
+            os.link(aside, left, follow_symlinks=False)
+        except FileExistsError:
+            pass  # they have begun anew
+    else:
+        workspace.warn(f"{LEFT_OVER} was left over by an interrupted write; it is removed")
+    os.unlink(aside)
 
 
 def _is_live(folder: Any, path: str) -> bool:
     """Whether somebody writes to it, or did a moment ago and may be about to rename it."""
     from time import time_ns
 
-    return time_ns() - (folder.changed_at(path) or 0) < _STILL_WRITTEN_NS or folder.is_written(path)
+    changed = folder.changed_at(path)
+    return changed is None or time_ns() - changed < _STILL_WRITTEN_NS or folder.is_written(path)
 
 
 # ---- whose file it is ------------------------------------------------------------------------------
