@@ -7,9 +7,9 @@ import subprocess
 from typing import Any
 
 from tenuto.core.budget import in_words, limit_name
-from tenuto.drivers.shown import act
 from tenuto.drivers.jobs import existing
 from tenuto.drivers.planning import read_items
+from tenuto.drivers.shown import act
 from tenuto.encoding import digest
 from tenuto.errors import Refused
 from tenuto.knowledge.findings import findings, lessons
@@ -136,33 +136,35 @@ def _prune(engine: Any, turn: Turn, pipeline: Any, action: Any) -> None:
 
 
 def _extract_lessons(engine: Any, turn: Turn, pipeline: Any, action: Any) -> None:
-    """`Issue -> Resolution` lines in the replies of the wave that just ended, and what documentation writers wrote."""
+    """`Issue -> Resolution` lines in replies and outputs of the items that are done, and what documentation writers wrote."""
     run, step = turn.existing(engine.name), _step(pipeline, action["step"])
-    known = [entry["text"] for entry in run["memory"]["lessons"]]
+    known = [entry["text"] for kind in ("lessons", "updates") for entry in run["memory"][kind]]
     fresh, index, updates = [], [], []
     for name, attempt in run["attempts"].items():
         if attempt["step"] != step["id"] or attempt["status"] != "completed":
             continue
-        text = _reply(engine, name)
-        for lesson in lessons(text):
+        outputs = [path for path in attempt["receipt"].get("outputs", {}) if existing(engine.workspace.root, path)]
+        texts = [_reply(engine, name), *(_read(engine, path) for path in outputs)]
+        for lesson in (one for text in texts for one in lessons(text)):
             told = f"{lesson['issue']} → {lesson['resolution']}"
             if told not in known:
                 known.append(told)
                 fresh.append({"who": attempt["role"], "step": step["number"], "text": told, "invalidated": None})
         if attempt["role"] == "documentation-writer":
-            for path in attempt["receipt"].get("outputs", {}):
-                index.append({"artifact": path, "sections": "", "who": attempt["role"]})
-                updates.append(
-                    {
-                        "who": attempt["role"],
-                        "step": step["number"],
-                        "text": f"Updated `{path}` — {attempt['summary']}",
-                        "invalidated": None,
-                    }
-                )
+            for path in dict.fromkeys([*outputs, *attempt["receipt"].get("touched", [])]):
+                told = f"Updated `{path}` — {attempt['summary']}"
+                if told not in known and existing(engine.workspace.root, path):
+                    index.append({"artifact": path, "sections": _sections(_read(engine, path)), "who": attempt["role"]})
+                    updates.append({"who": attempt["role"], "step": step["number"], "text": told, "invalidated": None})
     for kind, entries in (("lessons", fresh), ("index", index), ("updates", updates)):
         written: Any = {"do": "WriteMemory", "kind": kind, "entries": entries}
         turn.do(engine.name, written, pipeline)
+
+
+def _sections(text: str) -> str:
+    """The headings of a document, for the index."""
+    titles = [line.lstrip("#").strip() for line in text.splitlines() if line.startswith(("# ", "## "))]
+    return ", ".join(title.replace("|", "/") for title in titles[:6])
 
 
 def _reply(engine: Any, name: str) -> str:

@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from tenuto.drivers import git
-from tenuto.drivers.jobs import Job, allows
+from tenuto.drivers.jobs import Job, allows, matches
 from tenuto.encoding import digest, dumps, loads
 from tenuto.workspace.turn import Workspace
 
@@ -43,6 +43,15 @@ class Boundary:
         if mine is None or mine["before"] is None:
             return []
         return git.differences(mine["before"], git.photograph(job.workdir, mine["base"]) or {})
+
+    def touched(self, job: Job) -> list[str]:
+        """What certainly was this agent's doing: in a shared tree, beside others, only what is its own by name."""
+        group = self._read(job)
+        if job.isolated or len(group) < 2:
+            ours = {} if job.isolated else written_by_us(self.workspace)
+            return [path for path in self.changed(job) if path not in ours]
+        files = job.boundary()["files"]
+        return [path for path in self.changed(job) if any(matches(path, name) for name in files)]
 
     def strayed(self, job: Job, flying: list[str]) -> str:
         """What lies outside every boundary, in words; empty when all is well."""

@@ -21,7 +21,8 @@ from tenuto.drivers import receipts
 from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import Where, run_command
 from tenuto.drivers.jobs import Job
-from tenuto.encoding import loads
+from tenuto.encoding import digest, dumps, loads
+from tenuto.workspace.turn import Turn
 
 
 def make_ready(engine: Any, job: Job) -> str:
@@ -56,6 +57,7 @@ def receive(engine: Any, job: Job, directory: str, told: Any) -> tuple[str, str,
     with engine.workspace.turn() as turn:  # whatever was written into memory.md is looked at first
         run = turn.existing(engine.name)
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
+        _validate_memory(engine, turn, run, job, told["verdict"])
     strayed = engine.boundary.strayed(job, in_flight(run))
     changed = engine.boundary.changed(job)
     commands = engine.settings.get("checks", {})
@@ -68,10 +70,23 @@ def receive(engine: Any, job: Job, directory: str, told: Any) -> tuple[str, str,
         engine.boundary.excuse(job, [path for path in engine.boundary.changed(job) if path not in changed])
     if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
         verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
+    receipt["touched"] = engine.boundary.touched(job)
     if job.isolated:
-        receipt["touched"] = changed
         verdict, summary = _take_over(engine, job, changed, verdict, summary, receipt)
     return verdict, summary, receipt
+
+
+def photograph_memory(run: Run) -> str:
+    return digest(dumps(run["memory"]).encode())[:16]
+
+
+def _validate_memory(engine: Any, turn: Turn, run: Run, job: Job, verdict: str) -> None:
+    """An agent that may write memory is expected to; where it did not, that is said, and stops nothing."""
+    seen = job.attempt["extra"].get("memory_seen")
+    if seen and verdict in ("DONE", "NEEDS_REVISION") and photograph_memory(run) == seen:
+        text = f"{job.name} did not write to {job.path('memory.md')}"
+        if turn.do(engine.name, {"do": "Note", "text": text, "key": f"memory-not-written:{job.name}"}):
+            engine.workspace.warn(text)
 
 
 def _take_over(

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenuto.core.pipeline_records import Seat
 from tenuto.core.records import Run
+from tenuto.drivers import git
 from tenuto.encoding import digest
 from tenuto.knowledge.roles import instructions
 
@@ -20,6 +21,9 @@ from tenuto.knowledge.roles import instructions
 ENVIRONMENT = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ", "NO_COLOR",
 )  # fmt: skip
+
+
+_LONGEST_DIFF = 60_000  # characters
 
 
 class Job:
@@ -130,6 +134,8 @@ class Job:
             )
         if "review-tier" in self.seat["context"]:
             texts["review tier"] = str(self.run["flags"].get("review_tier", "Full"))
+        if "git-diff" in self.seat["context"]:
+            texts["the change since the run's start"] = self._change()
         if "answers" in self.seat["context"] and self.run["answers"]:
             texts["answers"] = "\n".join(f"{name}: {text}" for name, text in self.run["answers"].items())
         earlier = self.attempt["extra"].get("why_again")
@@ -139,6 +145,20 @@ class Job:
         if answer:
             texts["a person's answer"] = answer
         return [line for name, text in texts.items() for line in delimited(name, text)]
+
+    def _change(self) -> str:
+        """What is different from the commit the run began with, its documents left out; long ones are cut, and say so."""
+        base = self.run["settings"].get("base_commit", "")
+        if not base:
+            return "there is no commit to compare with: read the files"
+        documents = os.path.normpath(self.documents)
+        where = ["--", "."] if documents == "." else ["--", ".", f":(exclude){documents}"]
+        told = git.ask(self.workdir, "diff", "--no-ext-diff", base, *where).out
+        fresh = git.ask(self.workdir, "ls-files", "--others", "--exclude-standard", *where).out.split("\n")
+        if len(told) > _LONGEST_DIFF:
+            told = f"{told[:_LONGEST_DIFF]}\n[cut here; all of it: git diff {base}]"
+        new = "".join(f"new file, not yet known to git: {path}\n" for path in fresh if path)
+        return f"base commit: {base}\n{new}{told}"
 
     def _contract(self) -> list[str]:
         words = ", ".join(f"`{verdict}:`" for verdict in self.seat["verdicts"])

@@ -131,6 +131,8 @@ class Engine:
             "seat": action["key"], "mode": stay["hop"].get("mode", "") if stay else "", "parallel": together > 1, "memory": action["seat"]["memory"],
             "why_again": self._why_again(run, action) if state or action["item"] else "", "answer": run["answers"].get(f"question:{action['key']}", ""),
         }  # fmt: skip
+        if action["seat"]["memory"] == "write" and definition["pipeline"]["memory"] == "run":
+            extra["memory_seen"] = delivery.photograph_memory(run)
         if isolated(run, step_of(definition["pipeline"], action["step"])):
             extra["tree"] = tree_name(action["attempt"])
         turn.do(

@@ -22,8 +22,15 @@ def read_items(root: str, folder: str, slug: str, waves: Any) -> list[Any]:
         for source in existing(root, _pattern(folder, plan, slug)):
             items: list[Any] = read_plan(text(root, source), texts)["items"]
             if items:
-                return items
+                return [_with_source(item, list(texts)) for item in items]
     return []
+
+
+def _with_source(item: Any, files: list[str]) -> Any:
+    """The item's own file, as a path below the documents."""
+    if "source" not in item:
+        return item
+    return {**item, "source": next((path for path in files if os.path.basename(path) == item["source"]), item["source"])}
 
 
 def plan_problem(job: Job) -> str:

@@ -419,7 +419,12 @@ def test_after_an_error_the_remaining_sub_waves_of_the_wave_run_and_no_later_wav
 
 def test_approval_mode_pauses_after_research_synthesis_and_after_planning() -> None:
     asked: list[str] = []
-    played = Played(switches={"approval": True}, decide_gate=lambda gate: (asked.append(gate), "approve")[1])
+
+    def approve(gate: str) -> str:
+        asked.append(gate)
+        return "approve"
+
+    played = Played(switches={"approval": True}, decide_gate=approve)
     assert asked == ["post-research", "post-planning"]
     assert played.steps()[2:5] == ["synthesis", "post-research", "spec"] and played.run["status"] == "completed"
 
