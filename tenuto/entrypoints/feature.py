@@ -27,7 +27,9 @@ import sys
 
 from tenuto.dialects.feature_state import FILE, PHASES
 from tenuto.encoding import NotJson, loads_strict
-from tenuto.errors import BadInput, Refused
+from tenuto.entrypoints.person import require_person
+from tenuto.errors import BadInput
+from tenuto.hosts.surroundings import session
 from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
@@ -40,9 +42,6 @@ if TYPE_CHECKING:
 _TAKES_VALUE = ("--skip", "--gate", "--files", "--verdicts", "--stop", "--session", "--revise", "--feedback",
                 "--next", "--file", "-m", "--message", "--hash")  # fmt: skip
 _FLAGS = ("--json", "--approve", "--help", "-h")
-# Agent programs say so to what they start: a decision from there is the agent's, not a person's.
-_AGENTS = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "COPILOT_AGENT_SESSION_ID")
-_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "COPILOT_AGENT_SESSION_ID")
 
 
 def main(words: list[str]) -> int:
@@ -92,10 +91,10 @@ def start(workspace: Workspace, words: list[str], options: dict[str, list[str]])
         f"{key}={options[f'--{key}'][-1]}" for key in ("gate", "files", "verdicts", "stop") if f"--{key}" in options
     ]
     hooks = parse(pairs)
-    session = (options.get("--session") or [_session()])[-1]
+    of = (options.get("--session") or [session(os.environ)])[-1]
     description = " ".join(words[1:])
     answer: Json = _commands(workspace).start(
-        words[0], description, skip=options.get("--skip", []), hooks=hooks, session=session
+        words[0], description, skip=options.get("--skip", []), hooks=hooks, session=of
     )
     remember(workspace, hooks, answer["run"])
     return answer
@@ -114,14 +113,7 @@ def answer(workspace: Workspace, words: list[str], options: dict[str, list[str]]
 
 
 def _approval(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    from tenuto.supervise.attempts import enclosing_attempt
-
-    agent = enclosing_attempt() or next((name for name in _AGENTS if os.environ.get(name)), "")
-    if agent:
-        raise Refused(
-            "not-a-person", f"an approval is a person's word; this comes from an agent ({agent})",
-            "run it in a terminal of your own: tenuto feature answer approval --approve",
-        )  # fmt: skip
+    require_person("an approval", "tenuto feature answer approval --approve")
     who = os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid {os.getuid()}"
     if "--approve" in options or words[:1] in (["approve"], ["approved"], ["yes"]):
         return _commands(workspace).approve(who, " ".join(options.get("--feedback", [])))  # type: ignore[no-any-return]
@@ -167,7 +159,7 @@ def status(workspace: Workspace, words: list[str], options: dict[str, list[str]]
 
 
 def resume(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    return _commands(workspace).resume((options.get("--session") or [_session()])[-1])  # type: ignore[no-any-return]
+    return _commands(workspace).resume((options.get("--session") or [session(os.environ)])[-1])  # type: ignore[no-any-return]
 
 
 def cancel(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
@@ -217,10 +209,6 @@ def show(verb: str, answer: Json, as_json: bool) -> None:
 
 def _commands(workspace: Workspace) -> Any:
     return workspace.feature_state
-
-
-def _session() -> str:
-    return next((os.environ[name] for name in _SESSIONS if os.environ.get(name)), "")
 
 
 def _number(word: str) -> Any:

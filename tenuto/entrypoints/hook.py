@@ -19,7 +19,7 @@ if __name__ == "__main__":
     sys.path.append(root)
     from tenuto.entrypoints.image import install
 
-    image = install(root)
+    image = install(root, "hook")
     from tenuto.entrypoints.hook_call import call_and_leave
 
     call_and_leave(sys.argv[1:], image.save)

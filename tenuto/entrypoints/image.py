@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     Kept = tuple[bool, int, int, bytes]  # is it a package; time and size of its source; its code
 
 _Spec: Any = type(sys.__spec__)
-_ITSELF = ("tenuto", "tenuto.entrypoints", "tenuto.entrypoints.image")  # loaded before there is an image
+# Loaded before there is an image.
+_ITSELF = ("tenuto", "tenuto.entrypoints", "tenuto.entrypoints.image", "tenuto.entrypoints.launch", "tenuto.__main__")
 
 
 class Image:
     """Finds and loads modules of Tenuto. Anything unexpected is left to the ordinary way."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, command: str) -> None:
         self._root = root
-        self._path = f"{root}/tenuto/__pycache__/hot.{sys.implementation.cache_tag}.image"
+        self._path = f"{root}/tenuto/__pycache__/{command}.{sys.implementation.cache_tag}.image"
         self._kept: dict[str, Kept] = {}
         self._taken = set(_ITSELF)
         try:
@@ -74,16 +75,20 @@ class Image:
             if before == _stamp(spec.origin):
                 self._kept[name] = (package, *before, marshal.dumps(code))
         new = f"{self._path}.{posix.getpid()}"
-        with open(new, "xb") as file:
-            file.write(marshal.dumps((_interpreter(), self._kept)))
-        posix.rename(new, self._path)
+        try:
+            with open(new, "xb") as file:
+                file.write(marshal.dumps((_interpreter(), self._kept)))
+            posix.rename(new, self._path)
+        except OSError:
+            pass  # no room, no right: the next one looks for itself, too
 
     def _source(self, name: str, package: bool) -> str:
         return f"{self._root}/{name.replace('.', '/')}{'/__init__' if package else ''}.py"
 
 
-def install(root: str) -> Image:
-    image = Image(root)
+def install(root: str, command: str = "hot") -> Image:
+    """Commands that load different modules have an image each: all of it is read each time."""
+    image = Image(root, command)
     sys.meta_path.insert(0, image)
     return image
 

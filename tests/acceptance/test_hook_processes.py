@@ -240,3 +240,14 @@ def test_tenuto_hook_is_the_same_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert state(tmp_path)["phases"]["spec"] == "completed"
     assert subprocess.run(words, input=b"", cwd=tmp_path, env=env, capture_output=True, check=False).returncode == 0
+
+
+def test_an_agent_does_not_take_a_declaration_back(tmp_path: Path) -> None:
+    feature(tmp_path, hooks={"gate": "block"})
+    words = [sys.executable, "-m", "tenuto", "hook", "declare", "gate=off", "--run", "oauth-login"]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=env | {"CLAUDECODE": "1"}, capture_output=True, check=False)
+    assert done.returncode == 4
+    assert tenuto.open(str(tmp_path)).load("oauth-login")["settings"]["hooks"] == {"gate": "block"}
+    assert subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, check=False).returncode == 0
+    assert tenuto.open(str(tmp_path)).load("oauth-login")["settings"]["hooks"] == {"gate": "off"}

@@ -26,7 +26,7 @@ LISTENING = {
 WORKSPACE = {
     "tenuto.workspace.open", "tenuto.workspace.turn", "tenuto.workspace.publish", "tenuto.workspace.reconcile",
     "tenuto.files", "tenuto.files.exchange", "tenuto.files.places", "tenuto.core.names", "tenuto.core.decide",
-    "tenuto.core.fold", "tenuto.core.notes", "tenuto.core.progress", "tenuto.stores", "tenuto.stores.sqlite",
+    "tenuto.core.fold", "tenuto.core.notes", "tenuto.core.progress", "tenuto.core.upgrade", "tenuto.stores", "tenuto.stores.sqlite",
     "tenuto.stores.engine", "tenuto.stores.schema", "tenuto.stores.cards", "_sqlite3", "_functools", "fcntl",
 }  # fmt: skip
 RECORDING = {

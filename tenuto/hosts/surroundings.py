@@ -1,0 +1,27 @@
+"""Which agent program, if any, started this process: what it leaves in the environment.
+
+A mistake-proof default, no lock: whoever wants to can unset a variable.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Programs say so to what they start.
+_PROGRAMS = {
+    "CLAUDECODE": "Claude Code", "CODEX_THREAD_ID": "Codex", "CODEX_SANDBOX": "Codex", "GEMINI_CLI": "Gemini",
+    "COPILOT_AGENT_SESSION_ID": "Copilot",
+}  # fmt: skip
+_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "COPILOT_AGENT_SESSION_ID")
+
+
+def program(environment: Mapping[str, str]) -> str:
+    """The program's name; "" where a person, or a script of theirs, started this."""
+    return next((name for variable, name in _PROGRAMS.items() if environment.get(variable)), "")
+
+
+def session(environment: Mapping[str, str]) -> str:
+    """The session inside it, where it is told; "" where not."""
+    return next((environment[variable] for variable in _SESSIONS if environment.get(variable)), "")
