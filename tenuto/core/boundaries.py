@@ -11,8 +11,6 @@ An agent that calls agents that call agents is a loop somebody pays for: MAX_DEP
 
 from __future__ import annotations
 
-from tenuto.core.decisions.steps import approved
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
