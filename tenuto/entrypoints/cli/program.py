@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep": {
         "init": ("tenuto.entrypoints.cli.init", "Start a journal in this repository."),
+        "adopt": ("tenuto.entrypoints.cli.adopt", "Take over state files that were here before."),
         "export": ("tenuto.entrypoints.cli.export", "A backup, as JSON lines."),
         "import": ("tenuto.entrypoints.cli.import_", "Read a backup back."),
         "forget": ("tenuto.entrypoints.cli.forget", "Take a leaked secret out of everything Tenuto keeps."),
