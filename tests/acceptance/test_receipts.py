@@ -1,0 +1,270 @@
+"""A DONE counts only with a receipt. Each false claim here is made by a real process, and found out."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.agents.crew import Crew
+from tenuto.drivers.local import Engine
+from tenuto.drivers.start import start
+
+D = "docs/feature/add-dark-mode"
+PIPELINE = """
+name: small
+documents: docs/feature/{slug}
+shown_as: feature_docs
+memory: run
+given: [initial-request.md, memory.md]
+steps:
+"""
+ONE = """
+  - id: design
+    number: "1"
+    agent: {role: designer, out: design.md, memory: write}
+    retry: {ERROR: 1}
+    on: {ERROR: halt}
+"""
+GROUP = """
+  - id: research
+    number: "1"
+    cluster:
+      members:
+        - {role: researcher, mode: focused, focus: architecture, out: research/architecture.md}
+        - {role: researcher, mode: focused, focus: impact, out: research/impact.md}
+      quorum: 1
+      retry: {ERROR: 0}
+    on: {ERROR: halt}
+"""
+PLAN = """
+  - id: planning
+    number: "1"
+    agent: {role: planner, out: plan.md, memory: write}
+    retry: {ERROR: 1}
+    on: {ERROR: halt}
+  - id: implementation
+    number: "2"
+    waves: {plan: plan.md, roles: [{role: implementer}], default: implementer}
+    on: {NOT_DONE: halt}
+"""
+KNOWLEDGE = """
+  - id: review
+    number: "1"
+    agent: {role: r-knowledge, out: review/r-knowledge.md, optional: [decisions.md], append_only: decisions.md}
+    retry: {ERROR: 0}
+    on: {ERROR: halt}
+"""
+CHECKED = """
+  - id: build
+    number: "1"
+    agent: {role: v-build, out: v-build.md, checks: [{name: build, run: %s, time_limit: %s}]}
+    retry: {ERROR: 0}
+    on: {ERROR: halt}
+"""
+
+
+class Ground:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root = folder, folder / "repository"
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        (self.root / "code.txt").write_text("code\n")
+        (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
+
+    def drive(self, steps: str, answers: str, settings: Any = None, before: Any = None) -> Any:
+        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE + steps)
+        subprocess.run(["git", "-C", str(self.root), "add", "."], check=True)
+        subprocess.run(["git", "-C", str(self.root), "commit", "-q", "-m", "begin"], check=True)
+        script = self.folder / "answers.yaml"
+        script.write_text("answers:\n" + answers)
+        self.workspace = tenuto.open(str(self.root))
+        name = start(self.workspace, "Add dark mode", "small")["id"]
+        if before:
+            before(self.root / D)
+        return Engine(self.workspace, name, Crew(f"scripted:{script}"), settings or {}).drive()
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lie", "reason"),
+    [
+        ("files: {}", f"the output {D}/design.md does not exist"),
+        (f"files: {{{D}/design.md: ''}}", f"the output {D}/design.md is empty"),
+        (f"files: {{{D}/design.md: '  '}}", f"the output {D}/design.md is empty"),
+        (f"run: mkdir -p {D}; ln -s /etc/passwd {D}/design.md\n    files: {{}}", "is a link that leads outside"),
+        (f"run: mkdir -p {D}; mkdir {D}/design.md\n    files: {{}}", f"the output {D}/design.md does not exist"),
+    ],
+    ids=["missing", "empty", "blank", "link", "folder"],
+)
+def test_a_done_without_its_output_is_an_error_with_the_reason_and_is_retried(
+    ground: Ground, lie: str, reason: str
+) -> None:
+    """The next attempt is told why the last one did not count."""
+    run = ground.drive(ONE, f"  - for: {{try: 1}}\n    {lie}\n  - for: {{try: 2}}\n    run: rm -rf {D}/design.md\n")
+    first, second = run["attempts"].values()
+    assert (first["verdict"], second["verdict"], run["status"]) == ("ERROR", "DONE", "completed")
+    assert first["summary"].startswith("claimed DONE, but ") and reason in first["summary"]
+    assert second["extra"]["why_again"] == first["summary"]
+
+
+def test_an_output_that_was_there_before_and_not_written_is_no_output(ground: Ground) -> None:
+    def before(folder: Path) -> None:
+        (folder / "design.md").write_text("from before\n")
+
+    run = ground.drive(ONE, "  - for: {}\n    files: {}\n", before=before)
+    assert run["status"] == "failed" and "was not written" in run["attempts"]["design-1-designer-1"]["summary"]
+
+
+def test_an_output_written_again_with_the_same_bytes_counts(ground: Ground) -> None:
+    """A second build report may say what the first said; it was still written."""
+
+    def before(folder: Path) -> None:
+        (folder / "design.md").write_text("same\n")
+
+    run = ground.drive(ONE, f'  - for: {{}}\n    files: {{{D}/design.md: "same\\n"}}\n', before=before)
+    assert run["status"] == "completed"
+
+
+def test_a_false_done_that_persists_takes_the_route_of_an_error(ground: Ground) -> None:
+    run = ground.drive(ONE, "  - for: {}\n    files: {}\n")
+    assert run["status"] == "failed" and len(run["attempts"]) == 2
+
+
+def test_a_forbidden_write_in_a_shared_tree_fails_everyone_then_running_and_names_them(ground: Ground) -> None:
+    gone = ground.folder / "gone"
+    answers = (
+        f"  - for: {{outputs: '*architecture*'}}\n    run: echo x >> code.txt; touch {gone}\n"
+        f"  - for: {{outputs: '*impact*'}}\n    run: until [ -e {gone} ]; do sleep 0.01; done\n"
+    )
+    run = ground.drive(GROUP, answers)
+    assert {attempt["verdict"] for attempt in run["attempts"].values()} == {"ERROR"}
+    summaries = [attempt["summary"] for attempt in run["attempts"].values()]
+    assert all("code.txt" in said for said in summaries)
+    assert any(
+        "research-1-researcher-architecture-1, research-1-researcher-impact-1 were running" in said
+        for said in summaries
+    )
+
+
+def test_an_agent_that_commits_what_it_must_not_touch_is_found_out_all_the_same(ground: Ground) -> None:
+    commit = "git -c user.name=u -c user.email=u@localhost commit -qam x"
+    run = ground.drive(ONE, f"  - for: {{}}\n    run: echo x >> code.txt; {commit}\n")
+    assert "code.txt" in run["attempts"]["design-1-designer-1"]["summary"]
+
+
+def test_the_retry_is_not_blamed_for_what_the_first_attempt_did(ground: Ground) -> None:
+    run = ground.drive(ONE, "  - for: {try: 1}\n    run: echo x >> code.txt\n")
+    assert [attempt["verdict"] for attempt in run["attempts"].values()] == ["ERROR", "DONE"]
+
+
+def test_memory_written_by_parallel_members_is_undone_and_fails_those_running(ground: Ground) -> None:
+    gone = ground.folder / "gone"
+    answers = (
+        f"  - for: {{outputs: '*architecture*'}}\n    run: echo mine >> {D}/memory.md; touch {gone}\n"
+        f"  - for: {{outputs: '*impact*'}}\n    run: until [ -e {gone} ]; do sleep 0.01; done\n"
+    )
+    run = ground.drive(GROUP, answers)
+    assert {attempt["verdict"] for attempt in run["attempts"].values()} == {"ERROR"}
+    assert all("memory.md" in attempt["summary"] for attempt in run["attempts"].values())
+    assert "mine" not in (ground.root / D / "memory.md").read_text()
+
+
+def test_an_unreadable_memory_is_a_warning_and_the_run_goes_on(ground: Ground) -> None:
+    run = ground.drive(ONE, f"  - for: {{}}\n    run: head -c 100 /dev/zero > {D}/memory.md\n")
+    assert run["status"] == "completed", run["attempts"]
+    assert (ground.root / D / "memory.md").read_text().startswith("# Operational Memory")
+
+
+def test_an_append_only_file_keeps_its_old_bytes_as_prefix(ground: Ground) -> None:
+    def before(folder: Path) -> None:
+        (folder / "decisions.md").write_text("- old\n")
+
+    run = ground.drive(
+        KNOWLEDGE,
+        f"  - for: {{}}\n    run: echo '- new' >> {D}/decisions.md\n    files: {{{D}/review/r-knowledge.md: x}}\n",
+        before=before,
+    )
+    assert run["status"] == "completed" and (ground.root / D / "decisions.md").read_text() == "- old\n- new\n"
+
+
+@pytest.mark.parametrize("reply", ["DONE: tidied", "ERROR: gave up"])
+def test_an_append_only_file_that_was_rewritten_is_put_back_whatever_the_verdict(ground: Ground, reply: str) -> None:
+    def before(folder: Path) -> None:
+        (folder / "decisions.md").write_text("- old\n")
+
+    answers = f"  - for: {{}}\n    run: echo '- mine' > {D}/decisions.md\n    files: {{{D}/review/r-knowledge.md: x}}\n    reply: '{reply}'\n"
+    run = ground.drive(KNOWLEDGE, answers, before=before)
+    assert run["status"] == "failed" and (ground.root / D / "decisions.md").read_text() == "- old\n"
+    assert "may only be appended to" in run["attempts"]["review-1-r-knowledge-1"]["receipt"]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        ("- 01-a (depends_on: 02-b)\n        - 02-b (depends_on: 01-a)", "01-a"),
+        ("- 01-a (depends_on: 07-nobody)", "07-nobody"),
+        ("nothing to do", "no item was found in plan.md"),
+    ],
+    ids=["cycle", "unknown id", "no items"],
+)
+def test_a_plan_that_cannot_be_carried_out_makes_the_planners_done_false(
+    ground: Ground, plan: str, reason: str
+) -> None:
+    answers = f"  - for: {{role: planner, try: 1}}\n    files:\n      {D}/plan.md: |\n        {plan}\n  - for: {{role: planner}}\n    files: {{{D}/plan.md: '- 01-a (depends_on: none)'}}\n"
+    run = ground.drive(PLAN, answers)
+    first = run["attempts"]["planning-1-planner-1"]
+    assert first["verdict"] == "ERROR" and reason in first["summary"]
+    assert run["status"] == "completed" and list(run["items"]) == ["01-a"]
+
+
+def test_a_check_is_run_by_the_engine_and_its_output_is_kept(ground: Ground) -> None:
+    run = ground.drive(CHECKED % ("'echo building; echo broken >&2; exit 3'", 60), "  - for: {}\n")
+    attempt = run["attempts"]["build-1-v-build-1"]
+    assert attempt["verdict"] == "ERROR" and "exit status 3" in attempt["summary"] and "broken" in attempt["summary"]
+    [check] = attempt["receipt"]["checks"]
+    assert (check["exit"], Path(check["log"]).read_text()) == (3, "building\nbroken\n")
+
+
+def test_a_check_that_passes_leaves_a_receipt(ground: Ground) -> None:
+    run = ground.drive(CHECKED % ("'true'", 60), "  - for: {}\n")
+    assert run["status"] == "completed"
+    assert [(c["name"], c["exit"], c["reason"]) for c in run["attempts"]["build-1-v-build-1"]["receipt"]["checks"]] == [
+        ("build", 0, "")
+    ]
+
+
+def test_the_time_limit_of_a_check_binds_its_whole_tree(ground: Ground) -> None:
+    """The daemon it left is gone when the verdict is there."""
+    pid = ground.folder / "pid"
+    run = ground.drive(
+        CHECKED % (f"'setsid sh -c \"echo \\$\\$ > {pid}; exec sleep 3600\" & sleep 3600'".replace("\\$", "$"), 1),
+        "  - for: {}\n",
+    )
+    assert "the time limit of 1 s was reached" in run["attempts"]["build-1-v-build-1"]["summary"]
+    assert not Path(f"/proc/{int(pid.read_text())}").exists()
+
+
+def test_a_check_does_not_see_the_users_environment(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it runs may be what an agent wrote."""
+    monkeypatch.setenv("SECRET_TOKEN", "canary")
+    run = ground.drive(CHECKED % ("'! env | grep canary'", 60), "  - for: {}\n")
+    assert run["status"] == "completed"
+
+
+def test_what_a_check_leaves_behind_is_nobody_elses_doing(ground: Ground) -> None:
+    """Two members with checks that write into the tree: neither is blamed for the other's build."""
+    members = GROUP.replace(
+        "out: research/architecture.md", "out: research/architecture.md, checks: [{name: a, run: 'echo a > built-a'}]"
+    )
+    members = members.replace(
+        "out: research/impact.md", "out: research/impact.md, checks: [{name: b, run: 'echo b > built-b'}]"
+    )
+    run = ground.drive(members, "  - for: {}\n")
+    assert {attempt["verdict"] for attempt in run["attempts"].values()} == {"DONE"}, run["attempts"]

@@ -1,0 +1,191 @@
+"""Programs behind `command:` that misbehave, one fault each, through the whole engine: the run ends as its pipeline says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.agents.crew import Crew
+from tenuto.drivers.local import Engine
+from tenuto.drivers.start import start
+from tenuto.testing import rogues
+
+D = "docs/feature/add-dark-mode"
+PIPELINE = """
+name: small
+documents: docs/feature/{slug}
+shown_as: feature_docs
+memory: run
+given: [initial-request.md, memory.md]
+steps:
+  - id: design
+    number: "1"
+    agent: {role: designer, out: design.md, memory: write, time_limit: 1s}
+    retry: {ERROR: 1}
+    on: {ERROR: halt}
+"""
+WRITE = 'mkdir -p "$(dirname "$TENUTO_OUTPUTS")"; echo "# Design" > "$TENUTO_OUTPUTS"; '
+
+
+class Ground:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root = folder, folder / "repository"
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
+        (self.root / "code.txt").write_text("code\n")
+
+    def drive(self, agent: str, limit: str = "60s") -> Any:
+        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE.replace("1s", limit))
+        subprocess.run(["git", "-C", str(self.root), "add", "."], check=True)
+        subprocess.run(["git", "-C", str(self.root), "commit", "-q", "-m", "begin"], check=True)
+        self.workspace = tenuto.open(str(self.root))
+        name = start(self.workspace, "Add dark mode", "small")["id"]
+        return Engine(self.workspace, name, Crew(f"command:{agent}"), {}).drive()
+
+    def shell(self, script: str, limit: str = "60s") -> Any:
+        """The agent is this script; $TRIES counts its starts."""
+        path = self.folder / "agent.sh"
+        count = self.folder / "tries"
+        path.write_text(
+            f"#!/bin/sh\necho x >> {count}; TRIES=$(wc -l < {count})\ncat > {self.folder}/prompt\n{script}\n"
+        )
+        path.chmod(0o755)
+        return self.drive(str(path), limit)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+def summaries(run: Any) -> list[str]:
+    return [attempt["summary"] for attempt in run["attempts"].values()]
+
+
+def gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_an_obedient_program_gets_its_prompt_and_its_surroundings(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompt on standard input, reply on standard output, TENUTO_* and the allow-list in the environment, nothing else."""
+    monkeypatch.setenv("SECRET_TOKEN", "canary")
+    run = ground.shell(WRITE + f"env > {ground.folder}/env; pwd > {ground.folder}/pwd; echo DONE: fine")
+    assert run["status"] == "completed" and summaries(run) == ["fine"]
+    told = dict(line.split("=", 1) for line in (ground.folder / "env").read_text().splitlines() if "=" in line)
+    assert {name: told[name] for name in told if name.startswith("TENUTO_")} == {
+        "TENUTO_RUN": "add-dark-mode", "TENUTO_STEP": "design", "TENUTO_ATTEMPT": "add-dark-mode.design-1-designer-1.1",
+        "TENUTO_ROLE": "designer", "TENUTO_ITEM": "", "TENUTO_OUTPUTS": f"{D}/design.md", "TENUTO_WORKDIR": str(ground.root),
+    }  # fmt: skip
+    assert "canary" not in (ground.folder / "env").read_text()
+    assert (ground.folder / "pwd").read_text().strip() == str(ground.root)
+    assert "Add dark mode" in (ground.folder / "prompt").read_text()
+
+
+def test_a_slow_one_is_ended_at_its_time_limit_with_its_whole_tree_and_tried_again(ground: Ground) -> None:
+    pids = ground.folder / "pids"
+    run = ground.shell(
+        f"if [ $TRIES = 1 ]; then (trap '' TERM; echo $$ >> {pids}; sleep 3600) & echo $! >> {pids}; wait; fi\n{WRITE} echo DONE: at last",
+        limit="1s",
+    )
+    assert summaries(run) == ["the time limit was reached", "at last"] and run["status"] == "completed"
+    assert all(gone(int(pid)) for pid in pids.read_text().split())
+
+
+def test_a_silent_one_has_said_error(ground: Ground) -> None:
+    run = ground.shell(WRITE)
+    assert run["status"] == "failed" and summaries(run) == ["the reply is empty"] * 2
+
+
+def test_a_lying_one_is_found_out(ground: Ground) -> None:
+    run = ground.shell("echo DONE: all designed")
+    assert summaries(run) == [f"claimed DONE, but the output {D}/design.md does not exist"] * 2
+
+
+@pytest.mark.parametrize(
+    ("how", "said"), [("exit 7", "exit status 7"), ("kill -SEGV $$", "signal 11"), ("kill -9 $$", "signal 9")]
+)
+def test_a_crashing_one_is_an_error_whatever_it_printed(ground: Ground, how: str, said: str) -> None:
+    run = ground.shell(f"{WRITE} echo DONE: fine; if [ $TRIES = 1 ]; then {how}; fi")
+    assert said in summaries(run)[0] and summaries(run)[1] == "fine" and run["status"] == "completed"
+
+
+def test_one_that_is_not_there_is_named_and_not_tried_six_times(ground: Ground) -> None:
+    run = ground.drive("./no-such-program")
+    assert run["status"] == "failed" and all("no-such-program" in said for said in summaries(run))
+    assert [attempt["receipt"]["starts"] for attempt in run["attempts"].values()] == [1, 1]
+
+
+def test_a_daemonising_one_leaves_nothing_behind_and_its_word_counts(ground: Ground) -> None:
+    fifo = ground.folder / "fifo"
+    os.mkfifo(fifo)
+    keeper = os.open(fifo, os.O_RDWR)
+    heard = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    run = ground.shell(f"{WRITE} exec {' '.join(rogues.command('daemonise', str(fifo)))}")
+    told = os.read(heard, 4096).decode().split()
+    os.close(keeper)
+    os.close(heard)
+    daemon = int(told[told.index("daemon") + 1])
+    assert run["status"] == "completed" and summaries(run) == ["and left a daemon"] and gone(daemon)
+    assert [left["pid"] for left in run["attempts"]["design-1-designer-1"]["receipt"]["leftover"]] == [daemon]
+
+
+def test_one_that_holds_standard_output_open_does_not_hold_up_the_run(ground: Ground) -> None:
+    pid = ground.folder / "pid"
+    run = ground.shell(f"{WRITE} (trap '' TERM HUP; sleep 3600) & echo $! > {pid}; echo DONE: fine")
+    assert run["status"] == "completed" and gone(int(pid.read_text()))
+
+
+def test_one_that_writes_where_it_must_not_is_named_and_its_done_is_void(ground: Ground) -> None:
+    run = ground.shell(f"{WRITE} if [ $TRIES = 1 ]; then echo x >> code.txt; fi; echo DONE: fine")
+    assert "files outside the boundary were changed: code.txt (design-1-designer-1)" in summaries(run)[0]
+    assert summaries(run)[1] == "fine"
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("DONE: one\\nERROR: two", "ERROR"), ("ERROR: one\\nDONE: two", "ERROR"),
+        ("DONE: one\\n\\nERROR: no, sorry", "ERROR"), ("ERROR: first try\\n\\nwent on\\n\\nDONE: two", "DONE"),
+        ("DONE: one\\nDONE: one", "DONE"),
+    ],
+)  # fmt: skip
+def test_one_that_answers_twice(ground: Ground, reply: str, verdict: str) -> None:
+    """Two different verdicts in the last paragraph are none; otherwise the last line counts."""
+    run = ground.shell(f"{WRITE} printf '{reply}\\n'")
+    assert run["attempts"]["design-1-designer-1"]["verdict"] == verdict
+
+
+def test_one_that_floods_its_output_is_bounded_and_its_last_line_counts(ground: Ground) -> None:
+    run = ground.shell(f"{WRITE} head -c 40000000 /dev/zero | tr '\\0' x; echo; echo DONE: at last")
+    assert run["status"] == "completed" and summaries(run) == ["at last"]
+    log = Path(ground.workspace.state, "attempts/add-dark-mode/design-1-designer-1/1/stdout")
+    assert log.stat().st_size < 40 << 20
+
+
+def test_one_that_prints_binary_rubbish_is_an_error_and_not_a_crash(ground: Ground) -> None:
+    run = ground.shell(f"{WRITE} head -c 100000 /dev/urandom; if [ $TRIES = 2 ]; then echo; echo DONE: fine; fi")
+    assert run["status"] in ("completed", "failed") and run["attempts"]["design-1-designer-1"]["verdict"] == "ERROR"
+
+
+def test_one_that_does_not_read_its_prompt_is_not_waited_for(ground: Ground) -> None:
+    agent = ground.folder / "deaf.sh"
+    agent.write_text(f"#!/bin/sh\nexec < /dev/null\n{WRITE} echo DONE: fine\n")
+    agent.chmod(0o755)
+    assert ground.drive(str(agent))["status"] == "completed"
+
+
+def test_one_that_decides_its_own_gate_is_refused(ground: Ground) -> None:
+    """Below a supervisor nobody approves."""
+    package = Path(tenuto.__file__).parents[1]
+    run = ground.shell(
+        f"{WRITE} PYTHONPATH={package} {sys.executable} -m tenuto cancel add-dark-mode > {ground.folder}/said 2>&1; echo DONE: fine"
+    )
+    assert run["status"] == "completed" and "only a person can" in (ground.folder / "said").read_text()
