@@ -1,16 +1,16 @@
 """The program `tenuto`: find who answers, let them, end in the documented way.
 
 A hot command (HOT) runs hundreds of times a day, inside somebody's agent session: it is called
-before click is imported. Everything else is click's, in cli/. A hot command is a module
-`tenuto.entrypoints.<name>` with `main(words) -> exit status`.
+before click is imported, and its modules come from one image (image.py). Everything else is click's, in cli/.
+A hot command is a module `tenuto.entrypoints.<name>` with `main(words) -> exit status`.
 
-The process ends with os._exit: closing the last connection to the journal would checkpoint
+The process ends with _exit: closing the last connection to the journal would checkpoint
 it, outside the lock.
 """
 
 from __future__ import annotations
 
-import os
+import posix
 import sys
 
 TYPE_CHECKING = False
@@ -23,7 +23,22 @@ HOT = ("hook", "context", "flow", "staged", "feature")
 
 def main() -> NoReturn:
     words = sys.argv[1:]
-    leave(answer(words))
+    if _name(words) not in HOT:
+        leave(answer(words))
+    import gc
+
+    from tenuto.entrypoints.image import install
+
+    gc.disable()  # the process ends before there is anything to collect
+    image = install(__file__.rpartition("/tenuto/")[0])
+    status = answer(words)
+    image.save()
+    leave(status)
+
+
+def _name(words: list[str]) -> str:
+    at = 2 if words[:1] == ["-C"] else 0
+    return words[at] if len(words) > at else ""
 
 
 def answer(words: list[str]) -> int:
@@ -46,7 +61,7 @@ def answer(words: list[str]) -> int:
 
 def enter(folder: str) -> None:
     try:
-        os.chdir(folder)
+        posix.chdir(folder)
     except OSError as error:
         from tenuto.errors import BadInput
 
@@ -55,8 +70,7 @@ def enter(folder: str) -> None:
 
 def find_hot(words: list[str]) -> Callable[[list[str]], int] | None:
     """The command that is called without click; None where it is click's."""
-    at = 2 if words[:1] == ["-C"] else 0
-    name = words[at] if len(words) > at else ""
+    name = _name(words)
     if name not in HOT:
         return None
     try:
@@ -71,6 +85,8 @@ def find_hot(words: list[str]) -> Callable[[list[str]], int] | None:
 
 def tell(error: BaseException, as_json: bool) -> int:
     """Say what went wrong: as JSON on standard output, otherwise to standard error."""
+    import os
+
     from tenuto.entrypoints import envelope
 
     if os.environ.get("TENUTO_DEBUG"):
@@ -86,6 +102,8 @@ def tell(error: BaseException, as_json: bool) -> int:
 
 
 def _coloured(text: str) -> str:
+    import os
+
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
     word, bracket, rest = text.partition(" [")
     return text if plain else f"\x1b[1;31m{word}\x1b[0m{bracket}{rest}"
@@ -103,10 +121,10 @@ def leave(status: int) -> NoReturn:
         sys.stderr.flush()
     except OSError:
         pass
-    os._exit(status)
+    posix._exit(status)
 
 
 def close_quietly() -> int:
     """The reader went away (`tenuto list | head -1`): no message, and nothing more is written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    posix.dup2(posix.open("/dev/null", posix.O_WRONLY), 1)
     return 1

@@ -5,7 +5,7 @@ Every path is below the repository and no link leads outside (tenuto.files.place
 
 from __future__ import annotations
 
-import os
+import posix
 
 from tenuto.files.places import place, read_all
 from tenuto.workspace.objects import content_of, hash_at
@@ -37,12 +37,12 @@ class Files:
         if spot is None:
             return []
         with spot:
-            return sorted(os.listdir(spot.fd))
+            return sorted(posix.listdir(spot.fd))
 
     def changed_at(self, path: str) -> int | None:
         """When a file or folder was last written to, in nanoseconds; None where there is none."""
         try:
-            return os.stat(f"{self.root}/{path}").st_mtime_ns
+            return posix.stat(f"{self.root}/{path}").st_mtime_ns
         except OSError:
             return None
 
@@ -64,8 +64,8 @@ class Files:
         found = content_of(self._state, reader, sha256)
         if isinstance(found, bytes):
             return found if limit < 0 else found[:limit]
-        file = os.open(found, os.O_RDONLY | os.O_CLOEXEC)
+        file = posix.open(found, posix.O_RDONLY | posix.O_CLOEXEC)
         try:
-            return read_all(file) if limit < 0 else os.read(file, limit)
+            return read_all(file) if limit < 0 else posix.read(file, limit)
         finally:
-            os.close(file)
+            posix.close(file)

@@ -7,7 +7,7 @@ Never changed, never linked to a file that others may write to: showing one copi
 
 from __future__ import annotations
 
-import os
+import posix
 
 from tenuto.encoding import digest, sha256
 from tenuto.errors import NotFound, Refused
@@ -26,14 +26,14 @@ def object_path(state: str, sha: str) -> str:
 
 def put_object(state: str, sha: str, content: bytes) -> str:
     path = object_path(state, sha)
-    if not os.path.exists(path):
+    if not _is_there(path):
         temporary = _temporary(state)
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        file = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o644)
         try:
             write_all(file, content)
-            os.fsync(file)
+            posix.fsync(file)
         finally:
-            os.close(file)
+            posix.close(file)
         _settle(temporary, path)
     return path
 
@@ -41,28 +41,28 @@ def put_object(state: str, sha: str, content: bytes) -> str:
 def import_file(state: str, source: str) -> tuple[str, int, str]:
     """Copy a file in: (hash, size, path of the object)."""
     try:
-        file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        file = posix.open(source, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError as error:
         raise NotFound("no-such-file", f"{source} cannot be read: {error.strerror}", path=source) from None
     try:
         return import_open_file(state, file)
     finally:
-        os.close(file)
+        posix.close(file)
 
 
 def import_open_file(state: str, file: int) -> tuple[str, int, str]:
-    os.lseek(file, 0, os.SEEK_SET)
+    posix.lseek(file, 0, 0)
     temporary = _temporary(state)
-    out = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    out = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o644)
     hashed, size = sha256(), 0
     try:
-        while chunk := os.read(file, _CHUNK):
+        while chunk := posix.read(file, _CHUNK):
             hashed.update(chunk)
             size += len(chunk)
             write_all(out, chunk)
-        os.fsync(out)
+        posix.fsync(out)
     finally:
-        os.close(out)
+        posix.close(out)
     path = object_path(state, hashed.hexdigest())
     _settle(temporary, path)
     return hashed.hexdigest(), size, path
@@ -74,7 +74,7 @@ def content_of(state: str, reader: Reader, sha: str) -> bytes | str:
     if body is not None:
         return body
     path = object_path(state, sha)
-    if not os.path.exists(path):
+    if not _is_there(path):
         raise NotFound("no-such-content", f"nothing is stored under {sha}", "tenuto verify", sha256=sha)
     return path
 
@@ -86,13 +86,13 @@ def hash_at(root: str, path: str) -> str | None:
         return None
     with spot:
         try:
-            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.fd)
+            file = posix.open(spot.name, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC, dir_fd=spot.fd)
         except OSError:
             return None
     try:
         return hash_file(file)[0]
     finally:
-        os.close(file)
+        posix.close(file)
 
 
 def keep_standing(state: str, root: str | None, path: str, small: int) -> tuple[str, int, bytes | None]:
@@ -102,13 +102,13 @@ def keep_standing(state: str, root: str | None, path: str, small: int) -> tuple[
         return "", 0, None
     with spot:
         try:
-            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=spot.fd)
+            file = posix.open(spot.name, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=spot.fd)
         except FileNotFoundError:
             return "", 0, None
         except OSError:
             raise Refused("bad-file", f"{path} is not a plain file", "name the file itself", path=path) from None
     try:
-        found = os.fstat(file)
+        found = posix.fstat(file)
         if found.st_mode & 0o170000 != 0o100000:
             raise Refused("bad-file", f"{path} is not a plain file", "name the file itself", path=path)
         if found.st_size > small:
@@ -117,12 +117,12 @@ def keep_standing(state: str, root: str | None, path: str, small: int) -> tuple[
         content = read_all(file)
         return digest(content), len(content), content
     finally:
-        os.close(file)
+        posix.close(file)
 
 
 def hash_file(file: int) -> tuple[str, int]:
     hashed, size = sha256(), 0
-    while chunk := os.read(file, _CHUNK):
+    while chunk := posix.read(file, _CHUNK):
         hashed.update(chunk)
         size += len(chunk)
     return hashed.hexdigest(), size
@@ -131,31 +131,50 @@ def hash_file(file: int) -> tuple[str, int]:
 def copy_to(source: str, folder: int, name: str) -> None:
     """A fresh copy of an object, as a new file."""
     try:
-        os.unlink(name, dir_fd=folder)
+        posix.unlink(name, dir_fd=folder)
     except FileNotFoundError:
         pass
-    file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    out = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
+    file = posix.open(source, posix.O_RDONLY | posix.O_CLOEXEC)
+    out = posix.open(name, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC, 0o644, dir_fd=folder)
     try:
-        while os.sendfile(out, file, None, _CHUNK):
+        while posix.sendfile(out, file, None, _CHUNK):
             pass
     finally:
-        os.close(out)
-        os.close(file)
+        posix.close(out)
+        posix.close(file)
 
 
 def _temporary(state: str) -> str:
-    os.makedirs(state + "/objects", exist_ok=True)
-    return f"{state}/objects/.new-{os.getpid()}"
+    _make_folder(state + "/objects")
+    return f"{state}/objects/.new-{posix.getpid()}"
 
 
 def _settle(temporary: str, path: str) -> None:
-    folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    os.rename(temporary, path)
-    for directory in (folder, os.path.dirname(folder)):
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    folder = path.rpartition("/")[0]
+    _make_folder(folder)
+    posix.rename(temporary, path)
+    for directory in (folder, folder.rpartition("/")[0]):
+        fd = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY)
         try:
-            os.fsync(fd)
+            posix.fsync(fd)
         finally:
-            os.close(fd)
+            posix.close(fd)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+def _make_folder(path: str) -> None:
+    """With the folders above it; each may be there already."""
+    try:
+        posix.mkdir(path)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        _make_folder(path.rpartition("/")[0])
+        _make_folder(path)

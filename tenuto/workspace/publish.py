@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TRIES = 32
 _WAIT_STEPS, _WAIT_SECONDS = 20, 0.005
+_LARGE = 8 << 20
 
 
 class Publication:
@@ -157,6 +158,9 @@ def _show_artifact(workspace: Workspace, publication: Publication) -> None:
             if isinstance(publication.content, str):
                 _show_copy(spot, publication.content, fd, name)
                 return
+            if _is_large(spot):
+                _show_over(spot, publication.content, fd, name)
+                return
             before = spot.read()
             if before != publication.content:
                 done = publish(spot, before, publication.content, fd, name)
@@ -166,6 +170,29 @@ def _show_artifact(workspace: Workspace, publication: Publication) -> None:
                     workspace.warn(f"{publication.path} was changed by another program meanwhile; theirs is left there")
         finally:
             os.close(fd)
+
+
+def _is_large(spot: Place) -> bool:
+    """Too large to be held in memory, only to see that nobody changed it in the last millisecond."""
+    try:
+        return os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False).st_size > _LARGE
+    except FileNotFoundError:
+        return False
+
+
+def _show_over(spot: Place, content: bytes, fd: int, name: str) -> None:
+    for folder, aside in ((fd, name), (spot.fd, beside(spot.name))):
+        discard(folder, aside)
+        file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+        try:
+            write_all(file, content)
+        finally:
+            os.close(file)
+        try:
+            os.rename(aside, spot.name, src_dir_fd=folder, dst_dir_fd=spot.fd)
+            return
+        except OSError:  # the shelf lies on another file system
+            discard(folder, aside)
 
 
 def _show_copy(spot: Place, source: str, fd: int, name: str) -> None:

@@ -20,11 +20,11 @@ from tenuto.dialects.context.places import (
     KNOWN_STATUSES,
     NAME,
     folder_of,
-    key_of,
     legacy_of,
     manifest_of,
     metrics_of,
 )
+from tenuto.dialects.context.tasks import keep, keep_file
 from tenuto.encoding import NotJson, digest, loads_strict
 from tenuto.errors import Damaged, TenutoError
 
@@ -100,27 +100,12 @@ def _adopt_file(turn: Turn, slug: str, path: str, found: bytes) -> Run:
     turn.do(slug, {"do": "Adopt", "dialect": NAME, "path": path, "sha256": digest(found), "state": state})
     run = turn.run(slug)
     assert run is not None
-    _keep(turn, run, path, found)
+    keep(turn, run, path, found)
     keep_file(turn, run, metrics_of(slug))
     from tenuto.dialects.context.retrieving import look_at_artifacts
 
     look_at_artifacts(turn, run)
     return run
-
-
-def keep_file(turn: Turn, run: Run, path: str) -> None:
-    """Another program's file, which ours will replace one day, counts as known and can be read by its hash for ever."""
-    found = turn.workspace.files(run["dialects"][NAME].get("tree", "")).read(path)
-    if found is not None:
-        _keep(turn, run, path, found)
-
-
-def _keep(turn: Turn, run: Run, path: str, found: bytes) -> None:
-    key = key_of(run["dialects"][NAME].get("tree", ""), path)
-    sha = digest(found)
-    if sha not in [render[0] for render in turn.tx.renders(key)]:
-        turn.tx.put_blob(sha, found)
-        turn.tx.remember(key, (sha, found, run["id"], run["version"]))
 
 
 # ---- current-task.md -------------------------------------------------------------------------------
@@ -138,7 +123,7 @@ def adopt_current(turn: Turn) -> str | None:
         run = turn.run(slug) or adopt(turn, slug)
         if run is not None and NAME in run["dialects"]:
             point_to(turn, slug)
-            _keep(turn, run, CURRENT, found)
+            keep(turn, run, CURRENT, found)
             return slug
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenuto.dialects.context.places import metrics_of
-from tenuto.dialects.context.tasks import for_change
+from tenuto.dialects.context.tasks import for_change, keep_file
 from tenuto.dialects.context.wording import in_words, wrong
 from tenuto.errors import TenutoError
 
@@ -54,6 +54,4 @@ def _phase(phase: str) -> str:
 def _settle_metrics(turn: Turn, run: Run) -> None:
     """Another program's metrics of a task of that name are kept before ours take their place."""
     if sum(1 for visit in run["visits"] if visit["closed"] is not None) == 1:
-        from tenuto.dialects.context.adoption import keep_file
-
         keep_file(turn, run, metrics_of(run["id"]))

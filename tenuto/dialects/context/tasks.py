@@ -13,6 +13,7 @@ from tenuto.core.names import slug as slug_of
 from tenuto.dialects.context.history import HEADER
 from tenuto.dialects.context.places import CURRENT, HISTORY, NAME, folder_of, key_of, legacy_of, manifest_of
 from tenuto.dialects.context.wording import no_current_task, no_task, wrong
+from tenuto.encoding import digest
 from tenuto.errors import BadInput, Refused
 
 TYPE_CHECKING = False
@@ -149,17 +150,30 @@ def point_to(turn: Turn, slug: str) -> None:
 
 
 def settle_pointer(turn: Turn) -> None:
-    """Before another task takes current-task.md: what others wrote there is looked at, and kept."""
-    owner = turn.repo["owners"].get(key_of(turn.workspace.tree, CURRENT))
+    """Before another task takes current-task.md: what others wrote there is kept."""
     found = turn.workspace.files().read(CURRENT)
-    if found is None:
-        return
-    from tenuto.encoding import digest
+    if found is not None:
+        key = key_of(turn.workspace.tree, CURRENT)
+        owner = turn.repo["owners"].get(key) or ""
+        _remember(turn, key, found, owner, turn.tx.version(owner) if owner else 0)
 
-    key = key_of(turn.workspace.tree, CURRENT)
-    if digest(found) not in [render[0] for render in turn.tx.renders(key)]:
-        turn.tx.put_blob(digest(found), found)
-        turn.tx.remember(key, (digest(found), found, owner or "", turn.tx.version(owner) if owner else 0))
+
+def keep_file(turn: Turn, run: Run, path: str) -> None:
+    """Another program's file, which ours will replace one day, counts as known and can be read by its hash for ever."""
+    found = turn.workspace.files(run["dialects"][NAME].get("tree", "")).read(path)
+    if found is not None:
+        keep(turn, run, path, found)
+
+
+def keep(turn: Turn, run: Run, path: str, found: bytes) -> None:
+    _remember(turn, key_of(run["dialects"][NAME].get("tree", ""), path), found, run["id"], run["version"])
+
+
+def _remember(turn: Turn, key: str, found: bytes, owner: str, version: int) -> None:
+    sha = digest(found)
+    if sha not in [render[0] for render in turn.tx.renders(key)]:
+        turn.tx.put_blob(sha, found)
+        turn.tx.remember(key, (sha, found, owner, version))
 
 
 def take_over(turn: Turn, run: Run) -> None:
