@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
-    from tenuto.core.pipeline_records import Pipeline, Seat, Step
+    from tenuto.core.pipeline_records import Pipeline, Seat
     from tenuto.core.records import Run
 
 UNITS = ("attempts", "tokens", "micro_usd", "wall_clock")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from tenuto.core.records import Json, Repo, Run, Visit
+    from tenuto.core.records import Repo, Run, Visit
 
 FOLD_VERSION = 1
 _TOLD_AT_START = (

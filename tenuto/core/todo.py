@@ -64,7 +64,10 @@ def todo(pipeline: Pipeline, run: Run, now: str = "") -> list[Any]:
 
 def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay, now: str) -> list[Any]:
     flying = len(run["flying"])
-    places = ready(pipeline, run, step, stay)
+    free = pipeline["cap"] - flying
+    if free <= 0:
+        return []
+    places = ready(pipeline, run, step, stay, free)
     if not places:
         return [] if flying else _closing(pipeline, run, step, stay)
     actions: list[Any] = []
@@ -72,7 +75,7 @@ def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay, now: str) 
     reserved = reservation(pipeline, run, step)
     left = time_left(run, step["id"], now)
     late = time_is_up(run, step["id"], now) if left is not None and left <= 0 else None
-    for key, seat, item in places[: max(0, pipeline["cap"] - flying)]:
+    for key, seat, item in places[:free]:
         state = stay["seats"].get(key)
         number = state["tries"] + 1 if state else 1
         short = shortage(run, step["id"], reserved, more) or late

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from tenuto.core.pipeline_records import Pipeline, Seat, Step
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def step_of(pipeline: Pipeline, name: str) -> Step:
-    return next(step for step in pipeline["steps"] if step["id"] == name)
+    for step in pipeline["steps"]:
+        if step["id"] == name:
+            return step
+    raise KeyError(name)
 
 
 def key_for(seat: Seat, item: str | None) -> str:
@@ -56,14 +60,14 @@ def word_of(seat: Seat, state: SeatState | None) -> str | None:
     return "ERROR" if last in ("LOST", "QUESTION") else last
 
 
-def ready(pipeline: Pipeline, run: Run, step: Step, stay: Stay) -> list[Place]:
-    """The places that may be taken now, in order, the cap not counted."""
+def ready(pipeline: Pipeline, run: Run, step: Step, stay: Stay, most: int) -> list[Place]:
+    """The places that may be taken now, in order. Of a thousand items only as many are looked at as `most` asks for."""
     if step["kind"] == "agent":
         return _open_places([(agent_seat(step, stay), None)], stay)
     if step["kind"] == "cluster":
         return _open_places([(seat, None) for seat in _cluster_turn(step, stay)], stay)
     if step["kind"] == "waves":
-        return _wave_places(step, run, stay)
+        return _wave_places(step, run, stay, most)
     return []
 
 
@@ -120,7 +124,7 @@ def seats_for(step: Any, item: Any) -> list[Seat]:
     return [seat for seat in seats if seat["id"] == name]
 
 
-def _wave_places(step: Any, run: Run, stay: Stay) -> list[Place]:
+def _wave_places(step: Any, run: Run, stay: Stay, most: int) -> list[Place]:
     """Started items first (their next seat), then items that may start."""
     room = step["waves"]["at_once"] or len(stay["left"])
     started = len(stay["busy"])
@@ -128,7 +132,7 @@ def _wave_places(step: Any, run: Run, stay: Stay) -> list[Place]:
     for item in stay["busy"]:
         places += _item_places(step, run, stay, item)
     for item in _startable(step, run, stay):
-        if started >= room:
+        if started >= room or len(places) >= most:
             break
         started += 1
         places += _item_places(step, run, stay, item)
@@ -145,19 +149,23 @@ def _item_places(step: Any, run: Run, stay: Stay, item: str) -> list[Place]:
     return _open_places([(seat, item) for seat in seats], stay)
 
 
-def _startable(step: Any, run: Run, stay: Stay) -> list[str]:
+def _startable(step: Any, run: Run, stay: Stay) -> Iterator[str]:
     """Under the barrier: the rest of the current sub-wave. Rolling: whatever its dependencies let start."""
-    left = [item for item in stay["left"] if item not in stay["busy"]]
+    left, busy = stay["left"], stay["busy"]
     if not left:
-        return []
+        return
     if step["waves"]["order"] == "rolling":
-        return [item for item in left if all(_allows(run, stay, before) for before in run["items"][item]["depends_on"])]
-    current = stay["group_of"][stay["left"][0]]
-    wave = stay["wave_of"][stay["left"][0]]
-    stops = step["waves"]["on_item_error"] == "stop"
-    if stops and any(stay["wave_of"][failed] < wave for failed in stay["stopped_by"]):
-        return []
-    return [item for item in left if stay["group_of"][item] == current]
+        items = run["items"]
+        for item in left:
+            if item not in busy and all(_allows(run, stay, before) for before in items[item]["depends_on"]):
+                yield item
+        return
+    current, wave = stay["group_of"][left[0]], stay["wave_of"][left[0]]
+    if step["waves"]["on_item_error"] == "stop" and any(stay["wave_of"][one] < wave for one in stay["stopped_by"]):
+        return
+    for item in left:
+        if item not in busy and stay["group_of"][item] == current:
+            yield item
 
 
 def _allows(run: Run, stay: Stay, before: str) -> bool:

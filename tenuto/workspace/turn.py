@@ -48,9 +48,12 @@ class Workspace:
         self.by = by
         self.warnings: list[str] = []
         """What went differently than asked, for the caller to say: a repaired file, one that could not be written."""
+        self.remembered: dict[str, Run] = {}
 
-    def turn(self) -> Turn:
-        return Turn(self)
+    def turn(self, remember: bool = False) -> Turn:
+        """`remember`: a driver that takes one turn after the other keeps the folded run between them. Its runs are live:
+        the next such turn changes them."""
+        return Turn(self, remember=remember)
 
     def __getattr__(self, name: str) -> Any:
         """`workspace.context`, `workspace.flow`, ...: the commands of a dialect, loaded when first used."""
@@ -103,10 +106,11 @@ class Workspace:
 
 
 class Turn:
-    def __init__(self, workspace: Workspace, held: str = "") -> None:
+    def __init__(self, workspace: Workspace, held: str = "", remember: bool = False) -> None:
         """`held`: inside a turn that is publishing this very file (see Workspace.absorb)."""
         self.workspace = workspace
         self._held = held
+        self._remembers = remember
         self.shown: bytes | None = None  # what is to stand in the held file
         self.at = ""
         self.tx: Transaction
@@ -130,10 +134,15 @@ class Turn:
     def run(self, name: str) -> Run | None:
         """The run, with everything that others wrote into its files absorbed. None where there is none."""
         if name not in self._runs:
-            run = self._runs[name] = self.tx.load(name)
+            run = self._runs[name] = self._remembered(name) or self.tx.load(name)
             if run is not None and not self._held:
                 reconcile(self, run)
         return self._runs[name]
+
+    def _remembered(self, name: str) -> Run | None:
+        """As an earlier turn of this process left it, unless another writer was here. Taken out: a turn that fails forgets it."""
+        kept = self.workspace.remembered.pop(name, None) if self._remembers else None
+        return kept if kept is not None and kept["version"] == self.tx.version(name) else None
 
     def existing(self, name: str) -> Run:
         run = self.run(name)
@@ -268,6 +277,8 @@ class Turn:
             publish_all(self.workspace, publications)
             for path in self.used_up:
                 unlink(path)
+            if self._remembers:
+                self.workspace.remembered.update({name: run for name, run in self._runs.items() if run is not None})
         finally:
             self._unlock()
 

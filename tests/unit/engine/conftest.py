@@ -29,7 +29,7 @@ steps:
       retry: {ERROR: 1}
   - id: write
     agent: {role: designer, in: [a.md, b.md], out: design.md}
-    retry: {ERROR: 1}
+    retry: {ERROR: 1, LOST: 1}
 """
 
 

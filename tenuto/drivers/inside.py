@@ -1,0 +1,118 @@
+"""Agents inside this process: a driver for Python programs that bring their own agents as coroutines.
+
+    async def agent(work: Work) -> Result: ...
+    run = asyncio.run(drive(workspace, run_id, agent))
+
+The same loop as every driver, and the same rules: a dispatch is durable before its agent starts, and one commit takes
+in whatever ended since the last one together with what follows from it. What was under way when the process died is
+lost, and made again where its step allows it. There is no process to supervise: no time limits, no boundaries, and of
+the receipt only what the agent itself hands over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from tenuto.core.records import Run
+from tenuto.core.todo import todo
+from tenuto.drivers import actions
+from tenuto.drivers.bound import definition_of
+from tenuto.workspace.turn import Turn, Workspace
+
+
+class Work(NamedTuple):
+    run: str
+    step: str
+    attempt: str
+    role: str
+    item: str | None
+    number: int
+
+
+class Result(NamedTuple):
+    verdict: str
+    summary: str = ""
+    usage: dict[str, int] = {}  # noqa: RUF012  # never changed
+    receipt: dict[str, Any] = {}  # noqa: RUF012
+
+
+Agent = Callable[[Work], Awaitable[Result]]
+
+
+class Inside:
+    def __init__(self, workspace: Workspace, run: str, agent: Agent) -> None:
+        self.workspace = workspace
+        self.name = run
+        self.agent = agent
+        self._tasks: dict[asyncio.Task[Result], str] = {}
+
+    async def drive(self) -> Run:
+        """Until the run rests: ended, or waiting for a person."""
+        ended: dict[str, Result | None] = dict.fromkeys(self.workspace.load(self.name)["flying"])
+        while True:
+            run, fresh = self.settle(ended)
+            for work in fresh:
+                self._tasks[asyncio.ensure_future(self.agent(work))] = work.attempt
+            if not self._tasks:
+                return run
+            done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            ended = {self._tasks.pop(task): _result(task) for task in self._tasks.copy() if task in done}
+
+    def settle(self, ended: dict[str, Result | None]) -> tuple[Run, list[Work]]:
+        """One turn: what ended, and everything that follows from it. `None`: nobody knows how it ended."""
+        fresh: list[Work] = []
+        with self.workspace.turn(remember=True) as turn:
+            run = turn.existing(self.name)
+            definition = definition_of(turn.tx, run)
+            for attempt, result in ended.items():
+                self._end(turn, definition["pipeline"], attempt, result)
+            while wanted := todo(definition["pipeline"], run, turn.at):
+                if wanted[0]["act"] == "dispatch":
+                    fresh += [self._dispatch(turn, definition["pipeline"], run, action) for action in wanted]
+                elif wanted[0]["act"] == "wake":
+                    break
+                else:
+                    self.perform(turn, definition, wanted[0])
+        return run, fresh
+
+    def perform(self, turn: Turn, definition: Any, action: Any) -> None:
+        actions.perform(self, turn, definition, action)
+
+    def _dispatch(self, turn: Turn, pipeline: Any, run: Run, action: Any) -> Work:
+        stay, seat = run["stay"], action["seat"]
+        turn.do(
+            self.name,
+            {
+                "do": "DispatchAttempt", "attempt": action["attempt"], "step": action["step"], "role": seat["role"],
+                "agent": "inside", "item": action["item"], "number": action["number"], "iteration": stay["visit"] if stay else 1,
+                "extra": {"seat": action["key"], "memory": seat["memory"]},
+            },
+            pipeline,
+        )  # fmt: skip
+        return Work(self.name, action["step"], action["attempt"], seat["role"], action["item"], action["number"])
+
+    def _end(self, turn: Turn, pipeline: Any, attempt: str, result: Result | None) -> None:
+        ending: Any = {"attempt": attempt, "key": f"finished:{attempt}"}
+        if result is None:
+            ending |= {"do": "LoseAttempt", "reason": "the process that it ran in ended", "ran": True}
+        else:
+            ending |= {
+                "do": "FinishAttempt", "verdict": result.verdict, "summary": result.summary, "receipt": result.receipt,
+                "status": "failed" if result.verdict == "ERROR" else "completed", "usage": {"attempts": 1, **result.usage},
+            }  # fmt: skip
+        turn.do(self.name, ending, pipeline)
+
+    def directory(self, name: str) -> str:
+        """Where a reply would be kept; actions that read replies find none."""
+        return f"{self.workspace.state}/attempts/{self.name}/{name}"
+
+
+def _result(task: asyncio.Task[Result]) -> Result:
+    error = task.exception()
+    return task.result() if error is None else Result("ERROR", f"{type(error).__name__}: {error}")
+
+
+async def drive(workspace: Workspace, run: str, agent: Agent) -> Run:
+    return await Inside(workspace, run, agent).drive()
