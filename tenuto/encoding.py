@@ -4,6 +4,9 @@
 uses the accelerator behind it directly, and falls back to the standard library where
 there is none. `loads` reads what we wrote; `loads_strict` reads what others wrote and
 refuses what the standard library lets through: NaN, duplicate keys, depth over 64.
+
+What `dumps` and `pretty` give can always be written as UTF-8. Agents that cut a text in the middle of an emoji
+send half a character ("\\ud83d"), which is JSON, but no text: it is spelled as they spelled it, and comes back as it was.
 """
 
 from __future__ import annotations
@@ -138,9 +141,20 @@ def dumps(value: Any) -> str:
     except ImportError:
         import json
 
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _whole(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
     encode: Any = make_encoder(None, _refuse_type, encode_basestring, None, ":", ",", False, False, False)
-    return "".join(encode(value, 0))
+    return _whole("".join(encode(value, 0)))
+
+
+def _whole(text: str) -> str:
+    """Halves of characters as escapes; in JSON they can only stand inside strings."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text
 
 
 def pretty(value: Any) -> str:
