@@ -18,6 +18,7 @@ one of its commands is asked for, so that a hook loads only what it uses.
 
 from __future__ import annotations
 
+from tenuto.core.upgrade import version_of
 from tenuto.errors import BadInput
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.commands import Command, RepoCommand
     from tenuto.core.events import Event, RepoEvent
-    from tenuto.core.records import Repo, Run
+    from tenuto.core.records import Json, Repo, Run
 
 _FAMILIES = {
     "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "PickUp", "Block", "Unblock"),
@@ -56,7 +57,7 @@ class Case:
         self.command = command
 
     def event(self, type_: str, **fields: Any) -> Any:
-        return {"type": type_, "v": 1, "at": self.command["at"], "by": self.command["by"], **fields}
+        return _event(type_, self.command, fields)
 
 
 def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list[Event]:
@@ -80,16 +81,19 @@ def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list
 
 def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
     """The repository's own stream. Saying again what already holds changes nothing."""
-    at, by = command["at"], command["by"]
     match command["do"]:
         case "MakeCurrent":
             if repo["current"] == command["run"]:
                 return []
-            return [{"type": "CurrentRunChanged", "v": 1, "at": at, "by": by, "run": command["run"]}]
+            return [_event("CurrentRunChanged", command, {"run": command["run"]})]
         case "OwnFile":
             if repo["owners"].get(command["path"]) == command["run"]:
                 return []
-            return [{"type": "FileOwned", "v": 1, "at": at, "by": by, "path": command["path"], "run": command["run"]}]
+            return [_event("FileOwned", command, {"path": command["path"], "run": command["run"]})]
         case "ChangeSettings":
             changes = command["changes"]
-            return [{"type": "SettingsChanged", "v": 1, "at": at, "by": by, "changes": changes}] if changes else []
+            return [_event("SettingsChanged", command, {"changes": changes})] if changes else []
+
+
+def _event(type_: str, command: Any, fields: Json) -> Any:
+    return {"type": type_, "v": version_of(type_), "at": command["at"], "by": command["by"], **fields}

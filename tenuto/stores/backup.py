@@ -16,11 +16,12 @@ the same events is passed over. All of a backup is taken, or nothing.
 from __future__ import annotations
 
 from tenuto.core.names import check, check_path
+from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Damaged, Refused, SchemaSkew
 from tenuto.stores.engine import IntegrityError
 from tenuto.stores.schema import SCHEMA_VERSION
-from tenuto.stores.verify import REPO, rebuild
+from tenuto.stores.verify import DOES_NOT_FOLD, REPO, rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def stored_by(db: Any, runs: list[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in runs:
         for (body,) in db.execute("SELECT body FROM event WHERE run=? ORDER BY seq", (name,)):
-            event = loads(body)
+            event = upgrade(loads(body), name)
             if event["type"] == "ArtifactStored":
                 found[event["sha256"]] = None
     return list(found)
@@ -143,10 +144,8 @@ class Import:
         for run in self.runs:
             try:
                 rebuild(self._db, run)
-            except KeyError as error:
-                raise SchemaSkew(
-                    "event-newer", f"run {run} holds {error}, which this tenuto does not know", "upgrade tenuto"
-                ) from None
+            except DOES_NOT_FOLD as error:
+                raise _damaged(f"the events of run {run} make no run: {error!r}") from None
 
     def _take_run(self, record: Json) -> None:
         name = record["run"]

@@ -9,9 +9,11 @@ from copy import deepcopy
 from threading import RLock
 
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
+from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict
 from tenuto.stores.cards import card
+from tenuto.stores.faults import unknown_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +96,10 @@ class MemoryReader:
         seq, fold, text = self._t.states.get(run, (0, 0, ""))
         seq, state = (seq, loads(text)) if fold == FOLD_VERSION else (0, new())
         for event in self.events(run, seq):
-            apply_event(state, event)
+            try:
+                apply_event(state, event)
+            except KeyError as missing:
+                raise unknown_event(run, event, missing) from None
         return state if state["version"] else None
 
     def version(self, run: str) -> int:
@@ -102,7 +107,7 @@ class MemoryReader:
 
     def events(self, run: str, after: int = 0) -> Iterator[Json]:
         for text, _, _ in self._t.events.get(run, [])[after:]:
-            yield loads(text)
+            yield upgrade(loads(text), run)
 
     def has_key(self, run: str, key: str) -> bool:
         return (run, key) in self._t.keys

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged, NotFound, Refused
 from tenuto.stores.redaction import scrub
-from tenuto.stores.verify import rebuild
+from tenuto.stores.verify import DOES_NOT_FOLD, rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _fold_anew(db: Any, run: str) -> None:
     before: tuple[Any, ...] | None = _status(db, run)
     try:
         rebuild(db, run)
-    except (KeyError, TypeError, IndexError):
+    except DOES_NOT_FOLD:
         before = None
     if before is None or _status(db, run) != before:
         raise Refused("own-word", f"without that text, run {run} would be another run", "name more of it")

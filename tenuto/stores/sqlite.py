@@ -19,6 +19,7 @@ import posix as os  # the part of it that is C; all of os costs a hook a fifth o
 from _thread import RLock
 
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
+from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged
 from tenuto.stores.cards import card
@@ -232,10 +233,11 @@ class SqliteReader:
         rows = self._db.execute("SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after))
         for seq, body in rows:
             try:
-                yield loads(body)
+                event = loads(body)
             except ValueError:
                 message = f"event {seq} of run {run} in {self._path} is not readable"
                 raise Damaged("event-damaged", message, "tenuto verify") from None
+            yield upgrade(event, run)
 
     def has_key(self, run: str, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
@@ -308,14 +310,11 @@ class SqliteTransaction(SqliteReader):
             chain = sha256(chain + digest).digest()
             seq += 1
             tail += len(body)
+            key = event.get("key")
             try:
-                self._db.execute(
-                    "INSERT INTO event VALUES(?,?,?,?,?,?,NULL)", (run, seq, event.get("key"), body, digest, chain)
-                )
+                self._db.execute("INSERT INTO event VALUES(?,?,?,?,?,?,NULL)", (run, seq, key, body, digest, chain))
             except IntegrityError:
-                raise Conflict(
-                    "duplicate-key", f"run {run} has an event with key {event.get('key')!r} already"
-                ) from None
+                raise Conflict("duplicate-key", f"run {run} has an event with key {key!r} already") from None
         if tail * 2 >= kept:
             text = dumps(state)
             self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, seq, FOLD_VERSION, text))

@@ -14,8 +14,11 @@ honesty: whoever may write to the file can write a new chain.
 from __future__ import annotations
 
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
+from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
+from tenuto.errors import SchemaSkew
 from tenuto.stores.cards import card
+from tenuto.stores.faults import unknown_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, TypedDict
 
     class Finding(TypedDict):
-        severity: str  # damage; edited: by somebody else; behind: ours, but not the newest
+        severity: str  # damage; edited: by somebody else; behind: ours, but not the newest; newer: not known here
         run: str | None
         where: str
         message: str
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 REPO = "@"
 _BACKUP = "restore a backup: tenuto import FILE"
+DOES_NOT_FOLD = (KeyError, TypeError, IndexError, AttributeError, ValueError)
+"""What folding an event raises that decide() can never have made."""
 
 
 def finding(severity: str, run: str | None, where: str, message: str, fix: str) -> Finding:
@@ -126,10 +131,11 @@ def _stale_caches(db: Any, run: str) -> Iterator[Finding]:
     row = db.execute("SELECT seq, fold, body FROM state WHERE run=?", (run,)).fetchone()
     try:
         kept, latest = _folded(db, run, row[0] if row else 0)
-    except (KeyError, TypeError, IndexError) as error:
-        yield finding(
-            "damage", run, "fold", f"its events do not fold: {type(error).__name__} {error}", "upgrade tenuto"
-        )
+    except SchemaSkew as newer:
+        yield finding("newer", run, "fold", newer.message, newer.hint)
+        return
+    except DOES_NOT_FOLD as error:
+        yield finding("damage", run, "fold", f"its events do not fold: {type(error).__name__} {error}", _BACKUP)
         return
     if row and row[1] == FOLD_VERSION and _read(row[2]) != loads(dumps(kept)):
         yield finding("damage", run, "state", "the kept state is not what its events give", "tenuto repair")
@@ -144,7 +150,11 @@ def _folded(db: Any, run: str, at: int) -> tuple[Any, Any]:
     step: Any = apply_repo if run == REPO else apply
     kept: Any = None
     for seq, body in db.execute("SELECT seq, body FROM event WHERE run=? ORDER BY seq", (run,)):
-        step(state, loads(body))
+        event = upgrade(loads(body), run)
+        try:
+            step(state, event)
+        except KeyError as missing:
+            raise unknown_event(run, event, missing) from None
         if seq == at:
             kept = loads(dumps(state))
     return kept, state

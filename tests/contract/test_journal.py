@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tenuto.core import upgrade
 from tenuto.core.fold import FOLD_VERSION, fold
 from tenuto.encoding import dumps
 from tenuto.errors import Conflict, SchemaSkew
@@ -53,6 +54,50 @@ def test_events_come_back_word_for_word_and_in_order(journal: Any) -> None:
         assert [dumps(e) for e in reader.events("a")] == [dumps(e) for e in events]
         assert [e["text"] for e in reader.events("a", 1)] == ["ä → \u0000 \ud7ff", "two"]
         assert reader.version("a") == 3
+
+
+def test_half_a_character_is_stored_and_comes_back(journal: Any) -> None:
+    """Agents cut texts in the middle of an emoji: that is no UTF-8, and no reason to lose the event."""
+    append(journal, "a", 0, started("a"), noted("cut \ud83d"))
+    with journal.read() as reader:
+        assert [e["text"] for e in reader.events("a", 1)] == ["cut \ud83d"]
+        assert reader.load("a") == fold(reader.events("a"))
+
+
+def test_an_old_event_is_read_as_it_would_be_written_today(journal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written stays as it is; who reads sees one shape. Each version is one step."""
+    append(journal, "a", 0, started("a"))
+    append(journal, "a", 1, noted("from then"))
+
+    def second(event: Any) -> Any:
+        return {**event, "v": 2, "words": event.pop("text").split()}
+
+    def third(event: Any) -> Any:
+        return {**event, "v": 3, "text": " ".join(reversed(event["words"]))}
+
+    monkeypatch.setitem(upgrade.VERSIONS, "Noted", 3)
+    monkeypatch.setitem(upgrade.UPGRADES, ("Noted", 1), second)
+    monkeypatch.setitem(upgrade.UPGRADES, ("Noted", 2), third)
+    append(journal, "a", 2, noted("from today", v=3))
+    with journal.read() as reader:
+        assert [(e["v"], e["text"]) for e in reader.events("a", 1)] == [(3, "then from"), (3, "from today")]
+        assert [e["v"] for e in reader.events("a")] == [1, 3, 3]
+
+
+@pytest.mark.parametrize("newer", [noted("x", v=2), {**noted("x"), "type": "Teleported"}])
+def test_an_event_of_a_newer_program_is_refused_by_name(
+    journal: Any, newer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older program does not guess what a newer one meant, and does not take its state for its own."""
+    append(journal, "a", 0, started("a"))
+    store = sys.modules[type(journal).__module__]
+    with monkeypatch.context() as newer_program, journal.write() as tx:
+        newer_program.setattr(store, "FOLD_VERSION", FOLD_VERSION + 1)
+        tx.append("a", 1, [newer], fold([started("a")]))
+    with pytest.raises(SchemaSkew) as refusal, journal.read() as reader:
+        reader.load("a")
+    assert refusal.value.exit_code == 6
+    assert "run a" in refusal.value.message and newer["type"] in refusal.value.message
 
 
 def test_an_append_at_another_version_is_refused_and_changes_nothing(journal: Any) -> None:

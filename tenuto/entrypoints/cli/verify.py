@@ -9,7 +9,7 @@ import click
 from tenuto.entrypoints.cli.frame import Answer, Command
 from tenuto.entrypoints.cli.runs import open_existing, run_argument
 from tenuto.entrypoints.cli.terminal import Marked, Part, counted
-from tenuto.errors import Damaged
+from tenuto.errors import Damaged, SchemaSkew
 
 if TYPE_CHECKING:
     from tenuto.stores.verify import Finding
@@ -30,13 +30,15 @@ def command(run: str | None) -> Answer:
     Recomputes every digest and the chain of each run, and compares stored files, projected
     files and logs with what was written. Names the first bad event of a run and a cut tail.
     Ends with 1 on damage or when another program changed a file; files that merely lag behind
-    (a crash, a checkout) are named and do no harm.
+    (a crash, a checkout) are named and do no harm. Ends with 6 when a run holds events of a newer Tenuto.
     """
     from tenuto.workspace.examine import examine
 
     report = examine(open_existing(), run)
     findings = report["findings"]
     bad = [found for found in findings if found["severity"] != "behind"]
+    if bad and all(found["severity"] == "newer" for found in bad):
+        raise SchemaSkew("event-newer", "\n".join(found["message"] for found in bad), bad[0]["fix"], report=report)
     if bad:
         raise _damage(bad, findings, report)
     parts: list[Part] = [f"sound: {counted(report['runs'], 'run')}, {counted(report['events'], 'event')}"]
