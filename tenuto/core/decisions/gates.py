@@ -7,7 +7,7 @@ the gate for work on the feedback, never for what lies behind it.
 
 from __future__ import annotations
 
-from tenuto.core.decisions.steps import go_on
+from tenuto.core.decisions.steps import go_on, refuse_engine
 from tenuto.core.fold import running_visits
 from tenuto.errors import Refused
 
@@ -82,6 +82,7 @@ def decide_gate(case: Case, c: Any) -> list[Any]:
 def checkpoint(case: Case, c: Any) -> list[Any]:
     """A person's word on the step a run with an order is in. Approval leads to the next step."""
     run, step = case.run, c["step"]
+    refuse_engine(run)
     if run["status"] not in ("created", "running", "restarting", "blocked"):
         raise Refused(
             "not-running", f"run {run['id']} has no step to approve: it is {run['status']}", status=run["status"]

@@ -15,7 +15,7 @@ limit that is no number is the default. What counts as approved is rules.py's.
 
 from __future__ import annotations
 
-from tenuto.core.decisions.steps import entry_of, restarted
+from tenuto.core.decisions.steps import entry_of, refuse_engine, restarted
 from tenuto.core.rules import review as judge
 from tenuto.errors import Refused
 
@@ -125,6 +125,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _reviewed_here(run: Run, step: str, what: str) -> Any:
+    refuse_engine(run)
     entry = entry_of(run, step)
     if entry is None or (entry.get("type") != "review" if what == "review" else "coverage" not in entry):
         raise Refused(f"no-{what}", f"{step!r} of run {run['id']} takes no {what}", "", step=step)

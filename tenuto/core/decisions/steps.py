@@ -36,9 +36,7 @@ def start_step(case: Case, c: Any) -> list[Any]:
             "advance instead",
             step=step,
         )
-    if run["driver"] != "manual" and run["pipeline"]["hash"] and (run["stay"] is not None or run["queue"]):
-        message = f"run {run['id']} is driven by the engine, which is to do {_ahead(run)!r} next"
-        raise Refused("engine-driven", message, f"lead it by hand with: tenuto release {run['id']}", step=step)
+    refuse_engine(run)
     if any(visit["step"] == step and visit["item"] == item for visit in running_visits(run)):
         raise Refused("step-running", f"{step!r} is running already in run {run['id']}", "end it first", step=step)
     if run["order"] == "open":
@@ -55,8 +53,12 @@ def start_step(case: Case, c: Any) -> list[Any]:
     ]
 
 
-def _ahead(run: Run) -> str:
-    return str(run["stay"]["step"] if run["stay"] else run["queue"][0]["step"])
+def refuse_engine(run: Run) -> None:
+    """What the engine drives is not led by hand at the same time."""
+    if run["driver"] != "manual" and run["pipeline"]["hash"] and (run["stay"] is not None or run["queue"]):
+        ahead = run["stay"]["step"] if run["stay"] else run["queue"][0]["step"]
+        message = f"run {run['id']} is driven by the engine, which is to do {ahead!r} next"
+        raise Refused("engine-driven", message, f"lead it by hand with: tenuto release {run['id']}", step=ahead)
 
 
 def end_step(case: Case, c: Any) -> list[Any]:
@@ -94,6 +96,7 @@ def skip_step(case: Case, c: Any) -> list[Any]:
 
 
 def advance(case: Case, c: Any) -> list[Any]:
+    refuse_engine(case.run)
     return go_on(case, c.get("to"), c.get("facts", {}), approval=False)
 
 
@@ -101,6 +104,9 @@ def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
     """From the current step to the next. `approval`: a person approves leaving it with this very command."""
     run = case.run
     here, ahead = _here(run), next_step(run)
+    if not run["schedule"] or (here is None and run["position"] is not None):
+        message = f"run {run['id']} has no order to go on in from {run['position']!r}"
+        raise Refused("no-order", message, "start the step that comes next", position=run["position"])
     if to is not None and here is not None and to == here["step"]:
         return []  # already there: an approval led here before
     if to == COMPLETE and run["status"] == "completed":
@@ -114,7 +120,7 @@ def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
             step=to,
             next=expected,
         )
-    if run["status"] not in (*_MAY_START, "blocked"):
+    if not _waits_for_evidence(run):
         _refuse_resting(run, to or "the next step")
     events: list[Any] = []
     if here is not None:
@@ -151,11 +157,14 @@ def check_evidence(case: Case, c: Any) -> list[Any]:
         raise Refused(
             "wrong-stage", f"gate {gate!r} does not lead out of stage {stage}, where run {run['id']} is", gate=gate
         )
+    if not _waits_for_evidence(run):
+        _refuse_resting(run, gate)
     return _check(case, gate, stage, c["facts"])
 
 
 def restart_stage(case: Case, c: Any) -> list[Any]:
     run, stage = case.run, c["stage"]
+    refuse_engine(run)
     stages = [entry.get("stage") for entry in run["schedule"]]
     if stage is None or stage not in stages:
         raise Refused("unknown-stage", f"run {run['id']} has no stage {stage!r}", stage=stage)
@@ -202,7 +211,7 @@ def next_step(run: Run) -> Any:
 def approved(run: Run, step: str) -> bool:
     """Did a person approve leaving this step, since it was last entered? The latest word counts."""
     entered = max((visit["started_at"] for visit in run["visits"] if visit["step"] == step), default="")
-    words = [d["approved"] for d in run["decisions"] if d["step"] == step and d["at"] >= entered]
+    words = [d["approved"] for d in run["decisions"] if step in (d["step"], d["name"]) and d["at"] >= entered]
     return bool(words) and words[-1]
 
 
@@ -245,6 +254,11 @@ def reviewed(run: Run, step: str) -> bool:
     """Was this step's review approved, during its last stay?"""
     review = run["reviews"].get(step, {})
     return bool(review.get("approved")) and review.get("visit") == run["steps"][step]["iteration"]
+
+
+def _waits_for_evidence(run: Run) -> bool:
+    """Blocked by a gate, which a later check may open. Whatever else blocks a run is a person's to end."""
+    return run["status"] == "blocked" and bool(run["blocked"] and run["blocked"]["missing"])
 
 
 def _refuse_resting(run: Run, step: str) -> None:

@@ -109,6 +109,9 @@ class FlowCommands:
             if step not in PHASES:
                 raise BadInput("no-such-phase", f"there is no phase {step!r} to approve; there are {', '.join(PHASES)}")
             told = _fields(extra)
+            if run["gate"] is not None:  # an engine's gate may ask for more than a word: hashes, a signature
+                message = f"the engine waits at its gate {run['gate']['name']!r}"
+                raise Refused("gate-open", message, f"tenuto approve {run['id']}, reject or revise", run=run["id"])
             turn.do(run["id"], {
                 "do": "Checkpoint", "step": step, "approved": approved, "who": who, "feedback": user_feedback,
                 "proof": {"told": told} if told else {},

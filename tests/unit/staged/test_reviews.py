@@ -123,11 +123,38 @@ def test_without_a_supplementary_policy_fixes_come_first() -> None:
 def test_a_blocked_review_needs_a_person() -> None:
     run = run_at("1.3", policy={"maxFixAttempts": 0, "maxStageRestarts": 0}, supplementaryPolicy="never")
     review(run, REJECTED)
-    with pytest.raises(Refused) as refusal:
-        review(run, APPROVED)
-    assert refusal.value.code == "not-running"
+    for command in (
+        {"do": "RecordReview", "step": "1.3", "review": APPROVED},
+        {"do": "Advance", "facts": everything(run)},
+        {"do": "CheckEvidence", "gate": "PLAN->IMPLEMENT", "facts": everything(run)},
+    ):
+        with pytest.raises(Refused) as refusal:
+            ask(run, command)
+        assert refusal.value.code == "not-running"
     ask(run, {"do": "Unblock"})
     assert review(run, APPROVED)["approved"]
+
+
+def test_a_run_without_an_order_or_off_its_schedule_does_not_finish_by_advancing() -> None:
+    run = run_at("1.2")
+    for changes in ({"schedule": []}, {"position": "somewhere else"}):
+        lost = {**run, **changes}
+        with pytest.raises(Refused) as refusal:
+            ask(lost, {"do": "Advance", "facts": {}})
+        assert refusal.value.code == "no-order"
+
+
+def test_a_run_that_the_engine_drives_is_not_led_by_hand() -> None:
+    run = run_at("1.3")
+    run["driver"], run["pipeline"]["hash"], run["queue"] = "engine", "0" * 64, [{"step": "1.3"}]
+    for command in (
+        {"do": "Advance", "facts": everything(run)},
+        {"do": "RecordReview", "step": "1.3", "review": APPROVED},
+        {"do": "RestartStage", "stage": "PLAN", "reason": "x"},
+    ):
+        with pytest.raises(Refused) as refusal:
+            ask(run, command)
+        assert refusal.value.code == "engine-driven"
 
 
 def test_a_review_counts_for_its_own_stay_only() -> None:
