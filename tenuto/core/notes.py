@@ -132,9 +132,9 @@ def _add(into: Json, amounts: Json, sign: int) -> None:
 
 
 def driver_changed(run: Run, e: Any) -> None:
-    run["driver"], run["pipeline"] = e["driver"], e["pipeline"]
-    if e["driver"] == "manual":
+    if e["driver"] == "manual" and run["driver"] != "manual":
         progress.released(run, e)
+    run["driver"], run["pipeline"] = e["driver"], e["pipeline"]
 
 
 def shown_in(run: Run, e: Any) -> None:

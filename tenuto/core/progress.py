@@ -18,21 +18,29 @@ if TYPE_CHECKING:
 def engaged(run: Run, e: Any) -> None:
     run["pipeline"], run["driver"] = e["pipeline"], e["driver"]
     run["switches"], run["queue"] = e["switches"], e["queue"]
+    _leave_open_visits(run, e)
 
 
 def released(run: Run, e: Any) -> None:
     """Somebody leads the run by hand from here: the stay ends without an outcome, and its hop waits for an engine."""
     stay = run["stay"]
-    if stay is None:
-        return
-    for visit in reversed(run["visits"]):
-        if visit["step"] == stay["step"] and visit["status"] == "running":
+    if stay is not None:
+        run["queue"] = [stay["hop"], *run["queue"]]
+        run["stay"] = None
+    _leave_open_visits(run, e)
+    known = [entry["step"] for entry in run["schedule"]]
+    if known and run["position"] not in known:
+        # Gates and actions are steps of a pipeline only: by hand, the run is in the last of its own steps.
+        run["position"] = next((v["step"] for v in reversed(run["visits"]) if v["step"] in known), None)
+
+
+def _leave_open_visits(run: Run, e: Any) -> None:
+    """Whoever takes over begins the step anew."""
+    for visit in run["visits"]:
+        if visit["status"] == "running":
             visit["status"], visit["ended_at"], visit["closed"] = "skipped", e["at"], run["version"]
             visit["duration_ms"] = between(visit["started_at"], e["at"])
-            break
-    run["steps"][stay["step"]]["status"] = "pending"
-    run["queue"] = [stay["hop"], *run["queue"]]
-    run["stay"] = None
+            run["steps"][visit["step"]]["status"] = "pending"
 
 
 def made_by_hand(run: Run, e: Any) -> None:

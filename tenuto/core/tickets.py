@@ -71,7 +71,7 @@ def next_actions(run: Run) -> list[str]:
         return list(dict.fromkeys(waiting))
     here = phase_of(run)
     last = next((a for a in reversed(run["attempts"].values()) if _phase(run, a) == here), None)
-    word = next((d for d in reversed(run["decisions"]) if d["step"] == here), None)
+    word = next((d for d in reversed(run["decisions"]) if here in (d["step"], d["name"])), None)
     if word is not None and not word["approved"] and (last is None or (last["ended_at"] or "") <= word["at"]):
         return ["address_feedback"]
     if last is None:
@@ -114,7 +114,7 @@ def _following(run: Run) -> dict[str, bool | None]:
     attempts = list(run["attempts"].values())
     researched, planned = _done(run, attempts, "research"), _done(run, attempts, "planning")
     validation = next((a for a in reversed(attempts) if _kind(run, a) == "validation" and a["ended_at"]), None)
-    approved = any(d["step"] == "integration" and d["approved"] for d in run["decisions"])
+    approved = any("integration" in (d["step"], d["name"]) and d["approved"] for d in run["decisions"])
     return {
         "requirements_clear": researched, "codebase_analyzed": researched, "implementation_planned": planned,
         **{f"step_{number}_complete": done for number, done in _steps(run, attempts).items()},
@@ -142,7 +142,7 @@ def _found(validation: Attempt | None, words: tuple[str, ...]) -> bool | None:
     if validation is None:
         return None
     extra = validation["extra"]
-    if validation["status"] != "completed" or extra.get("blocking_issues"):
+    if validation["status"] != "completed" or validation["verdict"] not in (None, "DONE") or extra.get("blocking_issues"):
         return False
     results = extra.get("validation_results")
     for name, value in results.items() if isinstance(results, dict) else ():

@@ -9,6 +9,7 @@ from typing import Any
 from tenuto.core.budget import in_words, limit_name
 from tenuto.drivers.jobs import existing
 from tenuto.drivers.planning import read_items
+from tenuto.drivers.record import write_record
 from tenuto.drivers.shown import act
 from tenuto.encoding import digest
 from tenuto.errors import Refused
@@ -38,6 +39,7 @@ def perform(engine: Any, turn: Turn, definition: Any, action: Any) -> None:
         case "begin":
             turn.do(name, {"do": "BeginVisit"}, pipeline)
         case "conclude":
+            write_record(turn, turn.existing(name), pipeline, _step(pipeline, action["step"]))
             turn.do(name, {"do": "Conclude"}, pipeline)
         case "plan":
             _plan(engine, turn, pipeline, action["step"])

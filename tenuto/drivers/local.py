@@ -234,7 +234,7 @@ class Engine:
         told = self.crew.named(run["attempts"][name]["agent"]).read(job, result, reply)
         if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
             told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
-        told = _parked(told)
+        told = _parked({**told, "reply": reply})
         start = int(os.path.basename(directory))
         if told["transient"] and start <= job.seat["transient"]:
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
@@ -250,7 +250,9 @@ class Engine:
         self, turn: Turn, job: Job, name: str, verdict: str, summary: str, receipt: Any, told: Any, pipeline: Any
     ) -> None:
         if verdict not in ("ERROR", "PARKED"):
-            shown.keep_outputs(turn, job, list(receipt["outputs"]))
+            shown.keep_outputs(turn, job, list(receipt["outputs"]), told.get("reply", ""))
+        if verdict == "DONE" and not job.isolated:
+            shown.keep_commits(turn, job, self.boundary.base(job))
         status = {"DONE": "completed", "NEEDS_REVISION": "completed", "QUESTION": "completed"}.get(verdict, "failed")
         finished: Any = {
             "do": "FinishAttempt", "attempt": name, "status": status, "verdict": verdict, "summary": summary,

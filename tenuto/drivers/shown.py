@@ -6,7 +6,8 @@ A dialect says so with these functions, all of them optional (see ports.Dialect)
     opened(turn, run_id)                     the run has begun: own the file, become the current one
     engaged(turn, run, pipeline)             the engine takes over a run that somebody else led
     artifact_name(path)                      its name for a document of the run
-    collected(turn, run, attempt, artifacts) an attempt handed these over
+    collected(turn, run, attempt, artifacts, reply)   an attempt handed these over, and said this
+    commit_step(run, attempt)                what a commit of this attempt is called
     act(turn, run, pipeline, action)         an action that is the dialect's own business; None: not mine
 """
 
@@ -16,6 +17,7 @@ import os
 from typing import Any
 
 from tenuto.core.records import Run
+from tenuto.drivers import git
 from tenuto.workspace.turn import Turn, Workspace
 
 
@@ -23,7 +25,7 @@ def dialects(workspace: Workspace, run: Run) -> list[Any]:
     return [workspace.dialects[name] for name in run["dialects"] if name in workspace.dialects]
 
 
-def keep_outputs(turn: Turn, job: Any, outputs: list[str]) -> None:
+def keep_outputs(turn: Turn, job: Any, outputs: list[str], reply: str) -> None:
     """Each output becomes an artifact, under the name that its dialect knows it by."""
     run = turn.existing(job.run["id"])
     speaking = dialects(turn.workspace, run)
@@ -33,7 +35,22 @@ def keep_outputs(turn: Turn, job: Any, outputs: list[str]) -> None:
         turn.keep_file(run["id"], artifact, path, step=job.step["id"], attempt=job.name)
     for one in speaking:
         if hasattr(one, "collected"):
-            one.collected(turn, run, job.name, list(kept))
+            one.collected(turn, run, job.name, list(kept), reply)
+
+
+def keep_commits(turn: Turn, job: Any, base: str) -> None:
+    """What the agent committed, oldest first. Each commit counts once, for the attempt that ended first after it."""
+    now = git.head(job.workdir)
+    if not base or now == base:
+        return
+    run = turn.existing(job.run["id"])
+    known = [commit["hash"] for commit in run["commits"]]
+    speaking = next((one for one in dialects(turn.workspace, run) if hasattr(one, "commit_step")), None)
+    step = speaking.commit_step(run, job.attempt) if speaking else job.step["id"]
+    for line in reversed(git.ask(job.workdir, "log", "--format=%H %s", f"{base}..{now}").out.splitlines()):
+        sha, _, subject = line.partition(" ")
+        if sha not in known:
+            turn.do(run["id"], {"do": "RecordCommit", "step": step, "hash": sha, "message": subject})
 
 
 def act(turn: Turn, run: Run, pipeline: Any, action: str) -> Any:

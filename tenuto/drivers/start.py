@@ -50,7 +50,7 @@ def start(
             own["branch"] = branch_for(workspace.root, run_id)
         begun["settings"] |= own
         for dialect in checked["shown_as"]:
-            _show_in(workspace, dialect, run_id, begun, checked)
+            _show_in(workspace, dialect, run_id, begun, {**checked, "switches": {**checked["switches"], **(switches or {})}})
         turn.do(run_id, begun)
         turn.do(run_id, {"do": "Engage", "pipeline": ref, "switches": switches or {}}, checked)
         if limits or of_steps:

@@ -48,7 +48,7 @@ def engage(case: Case, c: Any) -> list[Any]:
 
 
 def _refuse_engaging(run: Any, pipeline: Any) -> None:
-    if run["stay"] is not None or in_flight(run) or running_visits(run):
+    if run["stay"] is not None or in_flight(run) or (run["order"] == "any" and running_visits(run)):
         names = ", ".join(visit["step"] for visit in running_visits(run))
         raise Refused("visit-open", f"run {run['id']} is in the middle of a step: {names}", "let it end first")
     if pipeline["starts_from"] == "poc-complete" and run["status"] != "poc-complete":
@@ -222,7 +222,26 @@ def _end(case: Case, step: Any, told: Any) -> list[Any]:
         if told["name"] == "DONE" and case.run["stay"] and case.run["stay"]["hop"].get("revises")
         else []
     )
-    return [ended, *cleaned, *follow(case, step, told)]
+    beyond = follow(case, step, told)
+    return [*_reviewed(case, step, told, beyond), ended, *cleaned, *beyond]
+
+
+def _reviewed(case: Case, step: Any, told: Any, beyond: list[Any]) -> list[Any]:
+    """A review's answer and what it led to, recorded as for a run that is led by hand."""
+    stay = case.run["stay"]
+    if step["rule"] != "review" or stay is None:
+        return []
+    tried = next((state for state in stay["seats"].values() if state["results"]), None)
+    taken = next((event["route"] for event in beyond if event["type"] == "RouteTaken" and event["route"]), "")
+    way = taken.partition(".")[0] if taken.startswith("restart.") else taken.rpartition(".")[2]
+    changes = {
+        "approved": told["name"] == "DONE", "visit": stay["visit"], "answer": tried["answer"] if tried else None,
+        "reason": told["reason"], "sha256": "", "next": "blocked" if any(e["type"] == "Blocked" for e in beyond) else way,
+        "dispatch_retries": sum(1 for result in tried["results"] if result in ("ERROR", "LOST")) if tried else 0,
+    }  # fmt: skip
+    if way == "fix":
+        changes["fix_attempts"] = case.run["reviews"].get(step["id"], {}).get("fix_attempts", 0) + 1
+    return [case.event("ReviewRecorded", step=step["id"], changes=changes)]
 
 
 def _item(item: Any, run: Any) -> Any:

@@ -63,8 +63,8 @@ def artifact_name(path: str) -> str:
     return _engine().artifact_name(path)  # type: ignore[no-any-return]
 
 
-def collected(turn: Any, run: Run, attempt: str, artifacts: list[str]) -> None:
-    _engine().collected(turn, run, attempt, artifacts)
+def collected(turn: Any, run: Run, attempt: str, artifacts: list[str], reply: str) -> None:
+    _engine().collected(turn, run, attempt, artifacts)  # what it said besides is no document
 
 
 def act(turn: Any, run: Run, pipeline: Any, action: str) -> Any:

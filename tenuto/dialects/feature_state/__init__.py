@@ -10,6 +10,7 @@ in the words that its users know, and leave it as it is.
     edits       somebody changed the file: the same in commands
     adoption    a file that was there before Tenuto
     commands    tenuto feature start, answer, task, ...
+    engine      a feature that the engine drives
 
 `approval` is completed by a person and by nobody else.
 """
@@ -95,6 +96,24 @@ def read(run: Run, path: str, before: bytes, after: bytes) -> list[Any]:
     return understand(run, before, after)
 
 
+def begin(run_id: str, begun: Any, pipeline: Any, tree: str) -> Any:
+    from tenuto.dialects.feature_state import engine
+
+    return engine.begin(run_id, begun, pipeline, tree)
+
+
+def opened(turn: Any, run_id: str) -> None:
+    from tenuto.dialects.feature_state import engine
+
+    engine.opened(turn, run_id)
+
+
+def collected(turn: Any, run: Run, attempt: str, artifacts: list[str], reply: str) -> None:
+    from tenuto.dialects.feature_state import engine
+
+    engine.collected(turn, run, attempt, artifacts, reply)
+
+
 def api(workspace: Any) -> Any:
     from tenuto.dialects.feature_state.commands import FeatureCommands
 
@@ -116,7 +135,7 @@ def document(run: Run) -> Json:
     shown: Json = {
         "currentFeature": _feature(run, place),
         "phases": {phase: phase_status(run, phase) for phase in PHASES},
-        "tasks": [task(key, item) for key, item in tasks(run)],
+        "tasks": [task(key, item, place) for place, (key, item) in enumerate(tasks(run), 1)],
         "resumeContext": resume_context(run),
         "discoveryAnswers": {**dict.fromkeys(ANSWERS, ""), **_present(run["answers"])},
     }
@@ -179,8 +198,10 @@ def tasks(run: Run) -> list[tuple[str, Item]]:
     return [(key, item) for key, item in run["items"].items() if not item["extra"].get("removed")]
 
 
-def task(key: str, item: Item) -> Json:
-    number: Any = item["extra"].get("id", int(key) if key.isdecimal() else key)
+def task(key: str, item: Item, place: int = 0) -> Json:
+    if "depends_on" in item["extra"] and "wave" in item["extra"]:  # as an engine read it from a plan
+        item = {**item, "extra": {}}
+    number: Any = item["extra"].get("id", int(key) if key.isdecimal() else place or key)
     shown: Json = {"id": number, "description": item["title"], "status": _TASK_SHOWN.get(item["status"], "pending")}
     shown.update((k, v) for k, v in item["extra"].items() if k not in shown)
     return shown
@@ -222,7 +243,8 @@ def _next_steps(run: Run) -> list[str]:
 
 
 def _present(answers: Json) -> Json:
-    return {key: value for key, value in answers.items() if value is not None}
+    """An engine keeps a person's words to an agent's question beside them."""
+    return {key: value for key, value in answers.items() if value is not None and not key.startswith("question:")}
 
 
 def owned(run: Run | None) -> Run:

@@ -55,7 +55,7 @@ class FeatureCommands:
                 raise BadInput("not-skippable", f"{phase!r} cannot be skipped; {allowed} can")
         called, tree = slug(title), self._workspace.tree
         with self._workspace.turn() as turn:
-            self._refuse_second(turn)
+            refuse_second(turn)
             run_id = _unused(turn, called)
             turn.do(run_id, {
                 "do": "StartRun", "run": run_id, "name": title, "request": description or title,
@@ -210,14 +210,16 @@ class FeatureCommands:
             raise NotFound("state-missing", NOT_FOUND, "tenuto feature start NAME")
         return run  # type: ignore[no-any-return]
 
-    def _refuse_second(self, turn: Any) -> None:
-        owner = turn.repo["owners"].get(owner_key(self._workspace.tree))
-        run = turn.tx.load(owner) if owner else None
-        if run is not None and run["status"] not in _OVER:
-            raise Refused(
-                "feature-active", f"feature {run['dialects'][name].get('name') or owner} is in {phase_of(run)}",
-                "end it first: tenuto feature commit, or tenuto feature cancel", run=owner,
-            )  # fmt: skip
+
+def refuse_second(turn: Any) -> None:
+    """The file takes one feature at a time."""
+    owner = turn.repo["owners"].get(owner_key(turn.workspace.tree))
+    run = turn.tx.load(owner) if owner else None
+    if run is not None and run["status"] not in _OVER:
+        raise Refused(
+            "feature-active", f"feature {run['dialects'][name].get('name') or owner} is in {phase_of(run)}",
+            "end it first: tenuto feature commit, or tenuto feature cancel", run=owner,
+        )  # fmt: skip
 
 
 def current(turn: Any) -> str:

@@ -6,6 +6,7 @@
     commits     whether a commit exists
     edits       somebody changed the file: the same in commands
     adoption    a file that was there before Tenuto
+    engine      a ticket that the engine drives
 
 `next_actions`, `current_step` and the flags among `quality_gates` follow from what happened (tenuto.core.tickets);
 nobody is asked for them.
@@ -70,6 +71,24 @@ def read(run: Run, path: str, before: bytes, after: bytes) -> Iterator[Any]:
     from tenuto.dialects.flow.edits import understand
 
     return understand(run, path, before, after)
+
+
+def begin(run_id: str, begun: Any, pipeline: Any, tree: str) -> Any:
+    from tenuto.dialects.flow import engine
+
+    return engine.begin(run_id, begun, pipeline, tree)
+
+
+def opened(turn: Any, run_id: str) -> None:
+    from tenuto.dialects.flow import engine
+
+    engine.opened(turn, run_id)
+
+
+def commit_step(run: Run, attempt: Any) -> str:
+    from tenuto.dialects.flow import engine
+
+    return engine.commit_step(run, attempt)
 
 
 def api(workspace: Any) -> Any:

@@ -11,6 +11,7 @@ write between two of our commands is absorbed, and judged like any other command
     edits       somebody changed the file: the same in commands
     adoption    a file that was there before Tenuto, and what a dying writer left beside it
     owner       which session a state belongs to
+    engine      a run that the engine drives
 
 Position, statuses and gates follow from the run: `advance` is the only way forward.
 """
@@ -67,6 +68,18 @@ def read_at(root: str | None, run: Run, path: str, before: bytes, after: bytes) 
     from tenuto.dialects.staged.edits import understand
 
     return understand(root, run, before, after)
+
+
+def begin(run_id: str, begun: Any, pipeline: Any, tree: str) -> Any:
+    from tenuto.dialects.staged import engine
+
+    return engine.begin(run_id, begun, pipeline, tree)
+
+
+def opened(turn: Any, run_id: str) -> None:
+    from tenuto.dialects.staged import engine
+
+    engine.opened(turn, run_id)
 
 
 def api(workspace: Any) -> Any:

@@ -37,7 +37,7 @@ def beginning(workspace: Any, at: str, run: str, task: str, fields: Json) -> tup
     owner = str(fields.get("ownerPpid", _parent()))
     settings |= {
         "pipelineProfile": profile, "codexAvailable": codex, "ownerPpid": owner, "owner": identify(owner),
-        "worktree": _worktree(workspace, at), **agents(codex), "taskAnalysis": analysis,
+        "worktree": worktree_of(workspace, at), **agents(codex), "taskAnalysis": analysis,
     }  # fmt: skip
     merge(settings, {key: v for key, v in fields.items() if key in SETTINGS and key not in ("taskAnalysis", "ownerPpid")})
     _check_policy(settings)
@@ -81,7 +81,7 @@ def _parent() -> int:
     return getppid()
 
 
-def _worktree(workspace: Any, at: str) -> Json | None:
+def worktree_of(workspace: Any, at: str) -> Json | None:
     """In a linked work tree: which one."""
     if not workspace.tree:
         return None

@@ -204,7 +204,12 @@ def _failure(run: Run) -> Json | None:
     failed = run["failure"]
     if failed is None:
         return None
-    return {"phase": failed["step"], "error": failed["error"], "failedAt": failed["at"], "context": failed["context"]}
+    context = failed["context"]
+    if context is None and run["driver"] != "manual":
+        from tenuto.dialects.staged.engine import tasks_told
+
+        context = tasks_told(run)
+    return {"phase": failed["step"], "error": failed["error"], "failedAt": failed["at"], "context": context}
 
 
 def _compaction(run: Run, extra: Json) -> Json:

@@ -53,7 +53,7 @@ class StagedOperations:
         from tenuto.dialects.staged.beginning import beginning
 
         with self._workspace.turn() as turn:
-            self._refuse_second(turn)
+            refuse_second(turn)
             run = _unused(turn, slug(task))
             start, unknown = beginning(self._workspace, turn.at, run, task, fields)
             turn.do(run, start)
@@ -255,23 +255,23 @@ class StagedOperations:
         with self._workspace.turn() as turn:
             return phase_of(turn.existing(current(turn)))
 
-    def _refuse_second(self, turn: Any) -> None:
-        owner = turn.repo["owners"].get(owner_key(self._workspace.tree))
-        if owner is None:
-            from tenuto.dialects.staged.adoption import recover
 
-            body = recover(self._workspace)
-            if body is None:
-                return
-            from tenuto.dialects.staged.adoption import adopt
+def refuse_second(turn: Any) -> None:
+    """The file takes one task at a time."""
+    owner = turn.repo["owners"].get(owner_key(turn.workspace.tree))
+    if owner is None:
+        from tenuto.dialects.staged.adoption import adopt, recover
 
-            owner = adopt(turn, FILE, body)
-        run = turn.existing(owner)
-        if run["status"] not in OVER:
-            raise Refused(
-                "unfinished", f"{FILE} holds an unfinished task: {run['name']} ({document(run)['status']})",
-                "finish it, or: tenuto staged record-failure, or: tenuto cancel " + run["id"], run=run["id"],
-            )  # fmt: skip
+        body = recover(turn.workspace)
+        if body is None:
+            return
+        owner = adopt(turn, FILE, body)
+    run = turn.existing(owner)
+    if run["status"] not in OVER:
+        raise Refused(
+            "unfinished", f"{FILE} holds an unfinished task: {run['name']} ({document(run)['status']})",
+            "finish it, or: tenuto staged record-failure, or: tenuto cancel " + run["id"], run=run["id"],
+        )  # fmt: skip
 
 
 def current(turn: Any) -> str:
