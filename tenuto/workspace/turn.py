@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from tenuto.core.commands import Command, RepoCommand
-    from tenuto.core.records import Repo, Run
+    from tenuto.core.records import Json, Repo, Run
     from tenuto.ports import Clock, Dialect, Journal, Transaction
     from tenuto.workspace.looking import Files
 
@@ -70,6 +70,12 @@ class Workspace:
         from tenuto.workspace.looking import Files
 
         return Files(self, self.tree if tree is None else tree)
+
+    def person(self, what: str, gate: bool) -> Json:
+        """Refused where an agent asks for what only a person may do; else the proof to record with the decision."""
+        from tenuto.workspace.guard import refuse_agents
+
+        return refuse_agents(self.root, what, gate)
 
     def knowledge(self, name: str) -> Any:
         """A module of tenuto.knowledge, loaded when first used: a dialect asks for it here."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.unit.context.conftest import TASKS, Repository, error
 
+ROOT = Path(__file__).resolve().parents[3]
 CHANGED = (
     "Gate artifacts changed since the gate was set: {}. Review them, then use revise or reject, or put back what was shown"
 )
@@ -111,3 +115,47 @@ def test_a_gate_cannot_be_opened_by_editing_the_manifest(gated: Repository, chan
         if "was changed by another program" in said:
             assert gated.read(f"{TASKS}/t/manifest.json") == edited
     assert gated.workspace.load("t")["status"] == "waiting_gate"
+
+
+@pytest.mark.parametrize("way", ["gate", "pause"])
+def test_an_agent_cannot_decide(repository: Repository, way: str) -> None:
+    """Not through the library either: what counts is the process it runs in."""
+    repository.must("INIT task: t", "SET_GATE gate: final prompt: ok?" if way == "gate" else "PAUSE reason: x")
+    command = "RESUME decision: approve" if way == "gate" else "RESUME decision: retry"
+    script = (
+        "import sys, tenuto\n"
+        "from tenuto.errors import TenutoError\n"
+        "try:\n    tenuto.open(sys.argv[1]).context.run(sys.argv[2])\n"
+        "except TenutoError as error:\n    sys.exit(error.code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(repository.root), command], check=False, capture_output=True, text=True,
+        env={**os.environ, "TENUTO_ATTEMPT": "a1", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "agent-decides" in done.stderr
+    assert repository.workspace.load("t")["status"] in ("waiting_gate", "paused")
+    repository.must(command)
+
+
+def test_nothing_below_a_supervisor_can_decide(repository: Repository, tmp_path: Path) -> None:
+    """Whatever its environment says."""
+    repository.must("INIT task: t", "SET_GATE gate: final prompt: ok?")
+    above = tmp_path / "tenuto" / "supervise" / "__main__.py"
+    above.parent.mkdir(parents=True)
+    above.write_text("import subprocess, sys\nsys.exit(subprocess.call(sys.argv[2:]))\n")
+    boot = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tenuto.entrypoints.launch import main; main()"
+    agent = [sys.executable, "-I", "-S", "-c", boot, str(ROOT), "context", "RESUME decision: approve"]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(above), "directory", *agent], check=False, cwd=repository.root,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "STATUS: error\nERROR: An agent cannot approve a gate: only a person can\n")
+
+
+def test_where_decisions_are_signed_the_command_is_not_enough(repository: Repository) -> None:
+    repository.must("INIT task: t", "SET_GATE gate: final prompt: ok?")
+    repository.write(".tenuto/config.yaml", "# gates: guarded\ngates: signed\n")
+    assert repository.say("RESUME decision: approve") == error("Decisions in this repository are signed")
+    repository.write(".tenuto/config.yaml", "gates: guarded # not signed\n")
+    repository.must("RESUME decision: approve")
+    assert repository.workspace.load("t")["decisions"][-1]["proof"] == {"level": "guarded"}

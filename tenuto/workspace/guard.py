@@ -1,0 +1,81 @@
+"""Is it a person who decides? Asked wherever a gate is opened or a rest is ended, by program or by library.
+
+*guarded* (the default) refuses when any process above this one is a supervisor: an agent cannot decide by mistake.
+*signed* refuses here altogether: a signature is given with `tenuto approve`. *isolated* checks what guarded checks.
+
+Light enough for a hot command: a look at the processes above, and at one small file.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from tenuto.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tenuto.core.records import Json
+
+_MARK = b"TENUTO_ATTEMPT"
+_SUPERVISOR = b"tenuto/supervise/__main__.py"
+_DEEPEST = 200
+
+
+def refuse_agents(root: str, what: str, gate: bool) -> Json:
+    """The proof to record with the decision; Refused where an agent asks, or where a signature is needed."""
+    if _is_supervised():
+        raise Refused(
+            "agent-decides", f"An agent cannot {what}: only a person can", "leave it to the person who runs Tenuto"
+        )
+    level = _level(root)
+    if gate and level == "signed":
+        raise Refused(
+            "not-signed", "Decisions in this repository are signed", "tenuto approve RUN --sign-with KEY --as NAME"
+        )
+    return {"level": level}
+
+
+def _is_supervised() -> bool:
+    if _MARK in posix.environ:
+        return True
+    pid = posix.getppid()
+    for _ in range(_DEEPEST):
+        if pid <= 1:
+            return False
+        stat, command = _text(f"/proc/{pid}/stat"), _text(f"/proc/{pid}/cmdline")
+        if not stat:
+            break
+        arguments = command.split(b"\0")
+        if len(arguments) > 4 and arguments[3].endswith(_SUPERVISOR):
+            return True
+        pid = int(stat.rpartition(b")")[2].split()[1])
+    if _text("/proc/self/stat"):
+        return False
+    # No /proc: the slower way, which asks ps.
+    from tenuto.supervise.attempts import enclosing_attempt
+
+    return enclosing_attempt() is not None
+
+
+def _level(root: str) -> str:
+    text = _text(f"{root}/.tenuto/config.yaml")
+    telling = [line for line in text.splitlines() if not line.lstrip().startswith(b"#")]
+    if not any(word in line for line in telling for word in (b"signed", b"isolated")):
+        return "guarded"
+    from tenuto.knowledge import yaml_data
+
+    found = yaml_data.read(text.decode("utf-8", "replace"), ".tenuto/config.yaml").data
+    return str(found.get("gates", "guarded")) if isinstance(found, dict) else "guarded"
+
+
+def _text(path: str) -> bytes:
+    try:
+        file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return posix.read(file, 1 << 16)
+    except OSError:
+        return b""
+    finally:
+        posix.close(file)
