@@ -235,9 +235,11 @@ def test_a_merge_that_the_journal_never_heard_of_is_not_made_again(ground: Groun
     with pytest.raises(KeyboardInterrupt):
         Dies(workspace, name, Crew(f"scripted:{ground.script}"), {}).drive()
     assert merges(ground) == ["01-a"]
+    made = ground.git("rev-parse", "HEAD")
+    ground.git("commit", "-q", "--allow-empty", "-m", "somebody went on")
     run = ground.drive(name)
     assert run["status"] == "completed" and merges(ground) == ["01-a", "02-b"]
-    assert all(receipt["merged"] for receipt in receipts(run).values())
+    assert receipts(run)["01-a"]["merged"] == made and receipts(run)["02-b"]["merged"]
 
 
 def test_a_dirty_tree_is_refused_and_nothing_is_written(ground: Ground) -> None:

@@ -268,3 +268,14 @@ def test_what_a_check_leaves_behind_is_nobody_elses_doing(ground: Ground) -> Non
     )
     run = ground.drive(members, "  - for: {}\n")
     assert {attempt["verdict"] for attempt in run["attempts"].values()} == {"DONE"}, run["attempts"]
+
+
+def test_a_check_runs_when_no_agent_works_in_the_tree(ground: Ground) -> None:
+    """One member has ended and wants its build; the other still writes. The build waits."""
+    busy, attempts = ground.folder / "busy", ground.root / ".git/tenuto/attempts/add-dark-mode"
+    ended, begun = (attempts / "research-1-researcher-architecture-1" / name for name in ("1/result.json", "checks/check-a-1/result.json"))
+    members = GROUP.replace("architecture.md", f"architecture.md, checks: [{{name: a, run: 'test ! -e {busy}'}}]")
+    wait = f"until [ -e {ended} ]; do sleep 0.01; done; for n in $(seq 50); do [ -e {begun} ] || sleep 0.01; done"
+    answers = f"  - for: {{outputs: '*impact*'}}\n    run: touch {busy}; {wait}; rm {busy}\n"
+    run = ground.drive(members, answers)
+    assert [attempt["verdict"] for attempt in run["attempts"].values()] == ["DONE", "DONE"], run["attempts"]

@@ -129,12 +129,29 @@ def ended(run: Run) -> Answer:
             f"  {run['blocked']['reason']} {', '.join(run['blocked']['missing'])}".rstrip(),
             f"  try: tenuto retry {run['id']} STEP",
         ]
+    lines += _left(run)
     if status in _WAITS:
         code = 5
     elif status in ("failed", "cancelled"):
         code = 1
         lines.append(f"ERROR: {run['failure']['error'] if run['failure'] else 'cancelled'}")
     return Answer(run, lines, code)
+
+
+def _left(run: Run) -> list[str]:
+    """What somebody should know once a run has ended: its branch, what was stashed, items that never started."""
+    if run["status"] in _WAITS or run["status"] in ("running", "created", "restarting"):
+        return []
+    from tenuto.drivers.summary import unfinished
+
+    settings, never = run["settings"], unfinished(run)
+    lines = [f"  never started: {', '.join(never)}"] if never else []
+    if settings.get("branch"):
+        text = run["artifacts"].get("pull-request.md", {"path": ""})["path"]
+        lines.append(f"  branch {settings['branch']}" + (f", pull-request text in {text}" if text else ""))
+    if settings.get("stash"):
+        lines.append(f"  your changes from before: git stash apply {settings['stash'][:12]}")
+    return lines
 
 
 def _way_on(run: Run) -> str:
