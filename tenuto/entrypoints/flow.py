@@ -19,7 +19,8 @@ from __future__ import annotations
 import sys
 
 from tenuto.dialects.flow.commands import NAMES
-from tenuto.encoding import NotJson, loads_strict, pretty
+from tenuto.encoding import NotJson, loads_strict
+from tenuto.entrypoints.answers import show
 from tenuto.errors import BadInput, Refused
 from tenuto.workspace.open import open_workspace
 
@@ -56,11 +57,7 @@ def main(words: list[str]) -> int:
         refuse_agents()
     workspace = open_workspace(".")
     answer = getattr(workspace.flow, command)(fields.pop("ticket", ""), **fields)
-    for warning in workspace.warnings:
-        from tenuto.entrypoints.inert import inert
-
-        sys.stderr.write(f"tenuto: {inert(warning)}\n")
-    show(answer, as_json)
+    show(workspace, answer, as_json)
     return 0
 
 
@@ -132,14 +129,3 @@ def refuse_agents() -> None:
             "not-a-person", f"a checkpoint is the user's word; this comes from an agent's attempt ({attempt})",
             "run it outside of the attempt",
         )  # fmt: skip
-
-
-def show(answer: Any, as_json: bool) -> None:
-    if as_json:
-        from tenuto.entrypoints.envelope import success
-
-        sys.stdout.write(success(answer) + "\n")
-        return
-    from tenuto.entrypoints.inert import inert_json
-
-    sys.stdout.write(inert_json(pretty(answer)))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import sys
 
 from tenuto.encoding import NotJson, loads_strict
-from tenuto.entrypoints.flow import show
+from tenuto.entrypoints.answers import show
 from tenuto.errors import BadInput
 from tenuto.workspace.open import open_workspace
 
@@ -52,11 +52,7 @@ def main(words: list[str]) -> int:
     workspace = open_workspace(".")
     plain, fields = divide(words[1:])
     answer = operation(workspace.staged, plain, fields)
-    for warning in workspace.warnings:
-        from tenuto.entrypoints.inert import inert
-
-        sys.stderr.write(f"tenuto: {inert(warning)}\n")
-    show(answer, as_json)
+    show(workspace, answer, as_json)
     return _NOT_PASSED if _is_negative(answer) else 0
 
 
