@@ -22,6 +22,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
             "tenuto.entrypoints.cli.run:command",
             "Take a request through a pipeline, or go on with the current run.",
         ),
+        "plan": ("tenuto.entrypoints.cli.plan", "The graph, the worst case and the cost, before anything starts."),
         "approve": ("tenuto.entrypoints.cli.decisions:approve", "Let a run pass its gate, for exactly what was shown."),
         "reject": ("tenuto.entrypoints.cli.decisions:reject", "Refuse at a gate: the run ends as failed."),
         "revise": ("tenuto.entrypoints.cli.decisions:revise", "Send a step back with your feedback."),
