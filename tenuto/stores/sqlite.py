@@ -246,7 +246,8 @@ class SqliteReader:
         where = "AND instr(dialects, ?) " if dialect else ""
         values = (f",{dialect},", limit) if dialect else (limit,)
         rows = self._db.execute(f"SELECT card FROM run WHERE id<>'@' {where}ORDER BY created DESC, id LIMIT ?", values)
-        return [loads(card) for (card,) in rows]
+        cards: list[Json] = loads(f"[{','.join(card for (card,) in rows)}]")
+        return cards
 
     def open_runs(self) -> list[tuple[str, str]]:
         """(id, work tree) of every run that has not ended."""

@@ -84,18 +84,30 @@ def notice_folders(workspace: Workspace) -> list[str]:
 
 
 def _notice_edits(workspace: Workspace, cards: list[Any]) -> bool:
-    files = workspace.files()
+    """A manifest that was written to after the last command of its task was written to by somebody else."""
+    files, tree = workspace.files(), workspace.tree
+    days: dict[str, int] = {}
     suspects = []
     for card in cards:
         place = card["dialects"][NAME]
-        if place.get("tree", "") != workspace.tree:
+        if place.get("tree", "") != tree:
             continue
         changed = files.changed_at(place.get("as_found") or manifest_of(card["id"]))
         if changed is None or changed == place.get("seen"):
             continue
-        if changed // 1_000_000 > (milliseconds(card["updated_at"]) or 0) + _OWN_WRITE:
+        if changed // 1_000_000 > _moment(card["updated_at"], days) + _OWN_WRITE:
             suspects.append((card["id"], changed))
     return _look_into(workspace, suspects) if suspects else False
+
+
+def _moment(text: str, days: dict[str, int]) -> int:
+    """`milliseconds`, for many times of few days, as we write them ourselves."""
+    if len(text) != 24:
+        return milliseconds(text) or 0
+    day = days.get(text[:10])
+    if day is None:
+        day = days[text[:10]] = milliseconds(f"{text[:10]}T00:00:00Z") or 0
+    return day + int(text[11:13]) * 3_600_000 + int(text[14:16]) * 60_000 + int(text[17:19]) * 1000 + int(text[20:23])
 
 
 def _look_into(workspace: Workspace, suspects: list[tuple[str, int]]) -> bool:
