@@ -108,8 +108,9 @@ class Exchange:
         return self.published and _identify(self._place.fd, self._place.name) == self._identity
 
     def _fill(self, file: int, text: bytes) -> None:
+        """In one write, blanks over what is left of a longer text: killed before it is cut off, it still reads the same."""
         os.lseek(file, 0, 0)
-        write_all(file, text)
+        write_all(file, text.ljust(os.fstat(file).st_size, b"\n"))
         os.ftruncate(file, len(text))
         if self._identity in _held:
             _held[self._identity] = text

@@ -41,9 +41,20 @@ def known(turn: Turn, key: str, found: bytes) -> bool:
     if found == last.text:
         return True
     if all(sha != render[0] for render in turn.tx.renders(key, _EVERY)):
-        return False
+        return _is_torn(turn, key, found)
     # Back to exactly what stood there before their last edit: they took it back, nobody restored a copy.
     return bool(sha != last.base)
+
+
+def _is_torn(turn: Turn, key: str, found: bytes) -> bool:
+    """We died while we wrote what we had merged into the file that we held: new text, then old text, or blanks."""
+    bodies = [body for _, body, _, _ in turn.tx.renders(key) if body is not None]
+    for new in bodies[:1]:
+        at = next((n for n, (a, b) in enumerate(zip(new, found, strict=False)) if a != b), min(len(new), len(found)))
+        rest = found[at:]
+        if at and (not rest.strip() or any(rest == old[at : len(found)] for old in bodies[1:])):
+            return True
+    return False
 
 
 def absorbed_before(turn: Turn, key: str, found: bytes) -> bool:
@@ -104,7 +115,7 @@ class _Last:
 
     def follow(self, turn: Turn, key: str, base: bytes, found: bytes) -> None:
         absorbed = [*self.absorbed, digest(found)][-_REMEMBERED:]
-        changed = differences(base, found)[:_PLACES]
+        changed = list(differences(base, found))[:_PLACES]
         places = [*(place for place in self.places if place not in changed), *changed][-_PLACES:]
         turn.tx.put_note(f"foreign:{key}", f"{dumps([digest(base), absorbed, places])}\n{found.decode('latin-1')}")
 
@@ -117,8 +128,8 @@ def _base(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: by
     last = _last(turn, key)
     bodies = [last.text, *(body for _, body, _, _ in turn.tx.renders(key))]
     candidates = [body for body in bodies if body and body != found]
-    base, distance = nearest(candidates, found, last.places)
-    if distance:
+    base, doubts = nearest(candidates, found, last.places)
+    if doubts:
         base, _ = nearest([*candidates, *_older(turn, run, dialect, path, key)], found, last.places)
     return base
 
@@ -141,27 +152,31 @@ def _older(turn: Turn, run: Run, dialect: Dialect, path: str, key: str) -> list[
 
 
 def nearest(bodies: list[bytes], found: bytes, places: list[Place]) -> tuple[bytes, int]:
-    """The body with the fewest differing places, and how many; of equally near ones the first."""
+    """The body with the fewest differing places, of equally near ones the first; and how many of them are doubtful:
+    what stands in the body and is another now may be theirs, or ours from before. What was added is theirs."""
     if not bodies:
         return b"", 0
     uncounted = set(places)
-    distances = [sum(place not in uncounted for place in differences(body, found)) for body in bodies]
-    least = min(distances)
-    return bodies[distances.index(least)], least
+    counted = [
+        {place: added for place, added in differences(body, found).items() if place not in uncounted} for body in bodies
+    ]
+    least = min(counted, key=len)
+    return bodies[counted.index(least)], sum(not added for added in least.values())
 
 
-def differences(before: bytes, after: bytes) -> list[Place]:
-    """The places of a JSON text that differ; of any other text, the lines."""
+def differences(before: bytes, after: bytes) -> dict[Place, bool]:
+    """The places of a JSON text that differ, and whether something was added there; of any other text, the lines."""
     try:
         one, other = loads_strict(before), loads_strict(after)
     except NotJson:
-        return [("line", line.decode("latin-1")) for line in set(before.splitlines()) ^ set(after.splitlines())]
-    found: list[Place] = []
+        lines = set(before.splitlines())
+        return {("line", line.decode("latin-1")): line not in lines for line in lines ^ set(after.splitlines())}
+    found: dict[Place, bool] = {}
     _differ(one, other, (), found)
     return found
 
 
-def _differ(one: Any, other: Any, place: Place, found: list[Place]) -> None:
+def _differ(one: Any, other: Any, place: Place, found: dict[Place, bool]) -> None:
     if isinstance(one, dict) and isinstance(other, dict):
         for name in [*one, *(name for name in other if name not in one)]:
             if one.get(name, _ABSENT) != other.get(name, _ABSENT):
@@ -171,7 +186,7 @@ def _differ(one: Any, other: Any, place: Place, found: list[Place]) -> None:
             if left != right:
                 _differ(left, right, (*place, str(number)), found)
     else:
-        found.append(place)
+        found[place] = one is _ABSENT
 
 
 _ABSENT = object()

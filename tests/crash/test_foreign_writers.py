@@ -262,3 +262,16 @@ def test_an_edit_of_a_version_long_gone_changes_only_what_its_writer_changed(wor
     assert state["flags"]["mode"] == "m19"
     assert state["flags"]["theirs"] == 1 and state["flags"]["also"] == 2 and state["unknown"] == "kept"
     assert all(state["flags"][f"f{number}"] for number in range(20))
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60, -1])
+@pytest.mark.parametrize("tail", ["old", "blank"])
+def test_a_merge_that_a_kill_cut_short_is_ours_to_repair(workspace: Any, cut: int, tail: str) -> None:
+    """New text, then what stood there before: nobody else writes such a file."""
+    flag(workspace, "long_name_of_a_flag")
+    old = file_of(workspace).read_bytes()
+    flag(workspace, "b")
+    new = file_of(workspace).read_bytes()
+    file_of(workspace).write_bytes(new[:cut] + (old[cut:] if tail == "old" else b"\n" * 30))
+    flag(workspace, "c")
+    assert shown(workspace)["flags"] == {"long_name_of_a_flag": True, "b": True, "c": True}
