@@ -137,6 +137,9 @@ class MemoryReader:
     def log_text(self, path: str) -> Iterator[bytes]:
         yield from self._t.logs.get(path, ())
 
+    def log_end(self, path: str) -> bytes:
+        return self._t.logs.get(path, [b""])[-1]
+
     def logs(self) -> list[tuple[str, int]]:
         return [(path, self.log_length(path)) for path in sorted(self._t.logs)]
 

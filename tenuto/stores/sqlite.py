@@ -226,8 +226,7 @@ class SqliteReader:
         return state if state["version"] else None
 
     def version(self, run: str) -> int:
-        row = self._db.execute("SELECT seq FROM run WHERE id=?", (run,)).fetchone()
-        return row[0] if row else 0
+        return int(self._value("SELECT seq FROM run WHERE id=?", run, 0))
 
     def events(self, run: str, after: int = 0) -> Iterator[Json]:
         rows = self._db.execute("SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after))
@@ -243,11 +242,10 @@ class SqliteReader:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
 
     def runs(self, *, dialect: str = "", limit: int = -1) -> list[Json]:
-        where = "AND instr(dialects, ?) " if dialect else ""
-        values = (f",{dialect},", limit) if dialect else (limit,)
-        rows = self._db.execute(f"SELECT card FROM run WHERE id<>'@' {where}ORDER BY created DESC, id LIMIT ?", values)
-        cards: list[Json] = loads(f"[{','.join(card for (card,) in rows)}]")
-        return cards
+        query = "SELECT card FROM run WHERE id<>'@' AND instr(dialects, ?) ORDER BY created DESC, id LIMIT ?"
+        shown_in = f",{dialect}," if dialect else ","  # which stands in all of them
+        cards = self._db.execute(query, (shown_in, limit))
+        return loads(f"[{','.join(card for (card,) in cards)}]")  # type: ignore[no-any-return]
 
     def open_runs(self) -> list[tuple[str, str]]:
         """(id, work tree) of every run that has not ended."""
@@ -271,24 +269,28 @@ class SqliteReader:
         ))  # fmt: skip
 
     def log_length(self, path: str) -> int:
-        row = self._db.execute("SELECT length FROM logged WHERE path=?", (path,)).fetchone()
-        return row[0] if row else 0
+        return int(self._value("SELECT length FROM logged WHERE path=?", path, 0))
 
     def logs(self) -> list[tuple[str, int]]:
         """Every append-only file, and how long it should be."""
         return self._db.execute("SELECT path, length FROM logged ORDER BY path").fetchall()  # type: ignore[no-any-return]
 
     def log_text(self, path: str) -> Iterator[bytes]:
-        for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)):
-            yield body
+        return (body for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)))
+
+    def log_end(self, path: str) -> bytes:
+        """What was appended last."""
+        return bytes(self._value("SELECT body FROM log WHERE path=? ORDER BY pos DESC LIMIT 1", path, b""))
 
     def blob(self, sha: str) -> bytes | None:
-        row = self._db.execute("SELECT body FROM blob WHERE sha256=?", (sha,)).fetchone()
-        return row[0] if row else None
+        return self._value("SELECT body FROM blob WHERE sha256=?", sha, None)  # type: ignore[no-any-return]
 
     def note(self, name: str) -> str | None:
-        row = self._db.execute("SELECT value FROM note WHERE name=?", (name,)).fetchone()
-        return row[0] if row else None
+        return self._value("SELECT value FROM note WHERE name=?", name, None)  # type: ignore[no-any-return]
+
+    def _value(self, query: str, key: str, otherwise: Any) -> Any:
+        row = self._db.execute(query, (key,)).fetchone()
+        return row[0] if row else otherwise
 
     def search(self, words: str, limit: int) -> list[Json]:
         from tenuto.stores.passages import search
@@ -329,8 +331,7 @@ class SqliteTransaction(SqliteReader):
 
     def remember(self, path: str, render: Render) -> None:
         sha, body, run, seq = render
-        row = self._db.execute("SELECT n FROM render WHERE path=? ORDER BY n DESC LIMIT 1", (path,)).fetchone()
-        n = row[0] + 1 if row else 1
+        n = self._value("SELECT n FROM render WHERE path=? ORDER BY n DESC LIMIT 1", path, 0) + 1
         self._db.execute("INSERT INTO render VALUES(?,?,?,?,?,?)", (path, n, run, seq, sha, body))
         self._db.execute("UPDATE render SET body=NULL WHERE path=? AND n=?", (path, n - _KEEP_BODIES))
 

@@ -27,7 +27,8 @@ _LARGE = 8 << 20
 
 
 class Publication:
-    """One file to be written: a whole state file, an artifact, or text for an append-only file (`kind` "log")."""
+    """One file to be written: a whole state file, an artifact, or text for an append-only file (`kind` "log"; with
+    `expected`, all of it in the place of those damaged bytes)."""
 
     __slots__ = ("content", "expected", "kind", "path", "remembered", "run", "tree")
 
@@ -102,18 +103,15 @@ def _exchange(workspace: Workspace, publication: Publication, spot: Place, fd: i
     if under_way[0].found is None:
         return False
     try:
-        for _ in range(_TRIES):
-            done = under_way[-1]
-            if done.found is None:
-                break
+        while (done := under_way[-1]).found is not None:
+            if len(under_way) > _TRIES:
+                raise Refused("busy-file", f"{publication.path} is rewritten by others faster than it can be merged")
             found = wait_for_whole(publication.path, done.found, done.displaced)
             standing = content if done.published else found
             content = workspace.absorb(publication, found, standing)
             if done.rewrite(content):
                 break
             under_way.append(publish(spot, standing, content, fd, name, pounce=True))
-        else:
-            raise Refused("busy-file", f"{publication.path} is rewritten by others faster than it can be merged")
     except BaseException:
         under_way[-1].take_back()
         content = under_way[-1].found or content
@@ -212,6 +210,9 @@ def _append(workspace: Workspace, publication: Publication) -> None:
     spot = place(workspace.root, publication.path)
     assert spot is not None
     with spot, workspace.journal.read() as reader:
+        if publication.expected is not None:
+            _replace_log(workspace, publication, spot, b"".join(reader.log_text(publication.path)))
+            return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(spot.name, flags, 0o644, dir_fd=spot.fd)
         try:
@@ -223,3 +224,16 @@ def _append(workspace: Workspace, publication: Publication) -> None:
                 write_all(file, b"".join(reader.log_text(publication.path))[size:])
         finally:
             os.close(file)
+
+
+def _replace_log(workspace: Workspace, publication: Publication, spot: Place, text: bytes) -> None:
+    """What stands there is damaged, and kept in quarantine. If somebody wrote since we looked, the next turn looks again."""
+    fd = shelf(workspace.state)
+    assert fd is not None
+    try:
+        done = publish(spot, publication.expected, text, fd, shelf_name(publication.path))
+        if done.found is not None:
+            done.take_back()
+            done.settle()
+    finally:
+        os.close(fd)

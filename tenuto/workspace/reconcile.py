@@ -154,50 +154,68 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
 
 
 def check_logs(turn: Turn, texts: dict[str, bytes]) -> list[Publication]:
-    """Append-only files: whatever stands there stays there, what a crash cut off is completed, and ours follows."""
+    """Append-only files: whatever stands there stays there, what a crash cut off or blanked is completed, ours follows."""
     lengths = dict(turn.tx.logs())
     made = []
     for path in [*texts, *(path for path in lengths if path not in texts)]:
-        if _log_size(turn, path) not in (lengths.get(path, 0), 0 if path not in lengths else -1):
-            _log_differs(turn, path)
+        damaged = None
+        if not _log_stands(turn, path, lengths.get(path)):
+            damaged = _log_differs(turn, path)
         elif path not in texts:
             continue
         if path in texts:
             turn.tx.append_log(path, texts[path])
-        made.append(Publication("", path, None, texts.get(path, b""), "", "log", True))
+        made.append(Publication("", path, damaged, texts.get(path, b""), "", "log", True))
     return made
 
 
-def _log_size(turn: Turn, path: str) -> int:
-    """-1: there is no such file."""
+def _log_stands(turn: Turn, path: str, length: int | None) -> bool:
+    """As far as a look at its size and its end can tell: a crash of the machine blanks what was written last.
+
+    `length`: what we wrote; None: nothing so far. A file that is gone is written again without a word.
+    """
     spot = place(turn.workspace.root, path, create=False)
     if spot is None:
-        return -1
+        return True
     with spot:
         try:
-            return os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False).st_size
+            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=spot.fd)
         except FileNotFoundError:
-            return -1
+            return True
+        except OSError:
+            return False
+    try:
+        if os.fstat(file).st_size != (length or 0):
+            return False
+        end = turn.tx.log_end(path)
+        return os.pread(file, len(end), (length or 0) - len(end)) == end
+    finally:
+        os.close(file)
 
 
-def _log_differs(turn: Turn, path: str) -> None:
+def _log_differs(turn: Turn, path: str) -> bytes | None:
+    """What others added is taken in. Returns the bytes that stand there when they are damaged, to be replaced by ours."""
     spot = place(turn.workspace.root, path, create=False)
     if spot is None:
-        return
+        return None
     with spot:
         found = spot.read() or b""
     ours = b"".join(turn.tx.log_text(path))
     if ours.startswith(found):
-        return  # cut short by a crash: publishing completes it
-    if found.startswith(ours) and b"\0" not in found[len(ours) :]:
-        turn.tx.append_log(path, found[len(ours) :])
-        return
+        return None  # cut short by a crash: publishing completes it
+    added = found[len(ours) :] if found.startswith(ours) else b""
     if b"\0" in found:
         quarantine(turn, path, found, "it held NULs")
-        return
+        if added.strip(b"\0"):
+            turn.tx.append_log(path, added.replace(b"\0", b""))
+        return found
+    if added:
+        turn.tx.append_log(path, added)
+        return None
     turn.workspace.warn(f"{path} was rewritten by another program; their text stays, ours follows it")
     turn.tx.put_blob(digest(ours), ours)
     turn.tx.reset_log(path, found)
+    return None
 
 
 def _look_at_shelf(

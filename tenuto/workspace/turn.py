@@ -16,7 +16,7 @@ from posix import unlink
 from tenuto.core.decide import decide, decide_repo
 from tenuto.core.fold import apply, apply_repo
 from tenuto.encoding import digest, dumps, loads
-from tenuto.errors import NotFound, Refused
+from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.workspace.locate import main_root, root_of_tree
 from tenuto.workspace.publish import Publication, key_of, publish_all
 from tenuto.workspace.reconcile import absorb_artifact, check_logs, look_before_first_write, reconcile, tree_of
@@ -270,11 +270,13 @@ class Turn:
         try:
             if kind is not None:
                 journal.rollback(error)
+                _refuse_halves(error)
                 return
             try:
                 publications, changed = self._record()
             except BaseException as refusal:
                 journal.rollback(refusal)
+                _refuse_halves(refusal)
                 raise
             if changed:
                 journal.commit()
@@ -356,3 +358,11 @@ class Turn:
             return False
         self.tx.remember(key, (sha, body, run["id"], run["version"]))
         return True
+
+
+def _refuse_halves(error: BaseException | None) -> None:
+    """JSON can spell half a character, and keeps it; no name, key or text file can hold one."""
+    if isinstance(error, UnicodeEncodeError):
+        half, around = ord(error.object[error.start]), ascii(error.object[max(0, error.start - 20) : error.end + 20])
+        message = f"half a character (U+{half:04X}) stands in {around}: a text that was cut, or is not UTF-8"
+        raise BadInput("half-character", message, "send whole characters, as UTF-8") from None

@@ -213,12 +213,36 @@ def test_append_only_text_adds_up(journal: Any) -> None:
         tx.append_log("h", b"two\n")
     with journal.read() as reader:
         assert b"".join(reader.log_text("h")) == b"one\ntwo\n"
-        assert reader.log_length("h") == 8
+        assert (reader.log_length("h"), reader.log_end("h")) == (8, b"two\n")
+        assert (reader.log_length("other"), reader.log_end("other")) == (0, b"")
     with journal.write() as tx:
         tx.reset_log("h", b"theirs\n")
         tx.append_log("h", b"ours\n")
     with journal.read() as reader:
         assert b"".join(reader.log_text("h")) == b"theirs\nours\n"
+
+
+def test_contents_and_small_facts_are_kept_by_name(journal: Any) -> None:
+    with journal.write() as tx:
+        tx.put_blob("sha", b"one")
+        tx.put_blob("sha", b"two")  # a content never changes
+        tx.put_note("n", "one")
+        tx.put_note("n", "two")
+        tx.put_note("gone", "soon")
+        tx.put_note("gone", None)
+    with journal.read() as reader:
+        assert (reader.blob("sha"), reader.blob("other")) == (b"one", None)
+        assert (reader.note("n"), reader.note("gone"), reader.note("other")) == ("two", None, None)
+
+
+def test_runs_that_have_not_ended_are_known_with_their_work_tree(journal: Any) -> None:
+    here = {**started("here"), "dialects": {"context": {"tree": ""}}}
+    there = {**started("there"), "dialects": {"context": {"tree": "fix"}}}
+    append(journal, "here", 0, here)
+    append(journal, "there", 0, there)
+    append(journal, "over", 0, started("over"), {"type": "Cancelled", "v": 1, "at": AT, "by": "test", "reason": ""})
+    with journal.read() as reader:
+        assert sorted(reader.open_runs()) == [("here", ""), ("there", "fix")]
 
 
 def test_a_passage_is_found_until_it_is_replaced(journal: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import tenuto
 from tenuto.encoding import loads, pretty
-from tenuto.errors import Refused
+from tenuto.errors import BadInput, Refused
 from tests.crash.plain_dialect import PLAIN
 
 START: Any = {
@@ -151,6 +151,63 @@ def test_a_history_cut_short_is_completed(workspace: Any) -> None:
     history.write_bytes(whole[:-7])
     flag(workspace, "two")
     assert history.read_bytes().startswith(whole)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: b"\0" * len(text),
+        lambda text: text[:-20] + b"\0" * 20,
+        lambda text: text[:-40] + b"\0" * 20,
+        lambda text: text + b"\0" * 4096,
+    ],
+    ids=["all of it", "its end", "its end, and too short", "blanks behind it"],
+)
+def test_a_history_that_a_crash_of_the_machine_blanked_is_kept_and_written_anew(workspace: Any, damage: Any) -> None:
+    """The size of a file may survive a loss of power, and what was written last need not: then NULs stand there."""
+    flag(workspace, "one")
+    path = Path(workspace.root, "docs/history.md")
+    before = path.read_bytes()
+    path.write_bytes(damage(before))
+    flag(workspace, "two")
+    after = path.read_bytes()
+    assert after.startswith(before) and after.count(b"FlagSet") == 2 and b"\0" not in after
+    (said,) = workspace.warnings
+    kept = Path(said.rpartition(" ")[2])
+    assert "docs/history.md was damaged" in said and kept.read_bytes() == damage(before)
+
+
+def test_what_others_wrote_before_the_damage_stays(workspace: Any) -> None:
+    path = Path(workspace.root, "docs/history.md")
+    path.write_bytes(path.read_bytes() + b"- by hand\n" + b"\0" * 100)
+    flag(workspace, "later")
+    lines = path.read_text().splitlines()
+    assert lines[1] == "- by hand" and lines[2].endswith("FlagSet") and len(lines) == 3
+
+
+def test_a_history_of_the_same_length_and_other_words_is_seen(workspace: Any) -> None:
+    path = Path(workspace.root, "docs/history.md")
+    path.write_bytes(b"x" * path.stat().st_size)
+    flag(workspace, "later")
+    assert path.read_text().startswith("xxx") and path.read_text().endswith("FlagSet\n")
+    assert workspace.warnings == [
+        "docs/history.md was rewritten by another program; their text stays, ours follows it"
+    ]
+
+
+@pytest.mark.parametrize("flags", [{"cut \ud83d": True}, {"a": "\ud83d"}])
+def test_half_a_character_goes_through_json_and_is_refused_in_text(workspace: Any, flags: Any) -> None:
+    """In a state file it is spelled as it came; no text file can hold it, and that is an answer, not a crash."""
+    with workspace.turn() as turn:
+        turn.do("a", {"do": "SetFlags", "flags": flags})
+    assert shown(workspace)["flags"] == flags
+    before = kinds(workspace)
+    with pytest.raises(BadInput, match=r"half a character \(U\+D83D\)") as refusal, workspace.turn() as turn:
+        turn.do("a", {"do": "SetFlags", "flags": {"b": True}})
+        turn.log("docs/history.md", "cut \ud83d".encode())
+    assert refusal.value.code == "half-character"
+    assert kinds(workspace) == before
+    flag(workspace, "and on")
 
 
 def test_an_edited_artifact_becomes_the_artifact_before_it_is_replaced(workspace: Any) -> None:
