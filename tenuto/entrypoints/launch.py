@@ -22,6 +22,7 @@ HOT = ("hook", "context", "flow", "staged", "feature")
 
 
 def main() -> NoReturn:
+    open_streams()
     words = sys.argv[1:]
     if _name(words) not in HOT:
         leave(answer(words))
@@ -30,10 +31,23 @@ def main() -> NoReturn:
     from tenuto.entrypoints.image import install
 
     gc.disable()  # the process ends before there is anything to collect
-    image = install(__file__.rpartition("/tenuto/")[0])
+    image = install(__file__.rpartition("/tenuto/")[0], _name(words))
     status = answer(words)
     image.save()
     leave(status)
+
+
+def open_streams() -> None:
+    """A standard stream that the caller closed leads to /dev/null. Its number would else be that of the next file
+    that is opened, and what is said could end up in a file of ours."""
+    for number in (0, 1, 2):
+        try:
+            posix.fstat(number)
+        except OSError:
+            posix.set_inheritable(posix.open("/dev/null", posix.O_RDWR), True)
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115  # open until the end
 
 
 def _name(words: list[str]) -> str:

@@ -116,6 +116,19 @@ def test_a_reader_that_has_seen_enough_hears_no_complaint(program: Program) -> N
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_changes_no_answer_and_no_file(program: Program, closed: str) -> None:
+    """Daemons start programs like this. The number of a closed stream would go to the next file that is opened, which
+    could be the lock or a log, and what is said would be written into it."""
+    for words, status in (("list", 0), ("status nobody", 3), ("context LIST", 0), ("context NONSENSE", 1), ("--nope", 2)):
+        spoken = " ".join([*(f"'{part}'" for part in TENUTO), words, closed])
+        told = subprocess.run(["sh", "-c", spoken], capture_output=True, text=True, check=False)
+        assert told.returncode == status, words
+        assert "Traceback" not in told.stderr and "unexpected" not in told.stderr, told.stderr
+    assert (Path(".git/tenuto/lock").read_bytes(), Path(".git/tenuto/queue").read_bytes()) == (b"", b"")
+    assert program("verify").returncode == 0
+
+
 def test_at_a_terminal_a_secret_is_asked_for_unseen_and_can_be_interrupted(program: Program) -> None:
     """Ctrl-C ends with 130 and one line; what is typed is not echoed."""
     for typed, status in ((b"Dark mode\n", 0), (b"\x03", 130)):

@@ -20,8 +20,19 @@ else:
     Word = click.ParamType  # older releases of click cannot be subscripted
 
 
+OWN = "@"  # the repository's own stream: it has events, and is no run
+
+
 class RunName(Word):
     name = "run"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """No run has a name that is no text: nobody needs to ask the journal."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotFound("no-such-run", f"there is no run {value!r}", "tenuto list") from None
+        return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         workspace = open_here()
@@ -60,4 +71,7 @@ def chosen(workspace: Workspace, run: str | None) -> str:
 
 
 def load(workspace: Workspace, run: str | None) -> Run:
-    return workspace.load(chosen(workspace, run))
+    name = chosen(workspace, run)
+    if name == OWN:
+        raise NotFound("no-such-run", "'@' is the repository's own stream, not a run", "tenuto show @", run=name)
+    return workspace.load(name)

@@ -101,6 +101,22 @@ def test_an_unknown_run_is_not_found(say: Say, run: str) -> None:
         assert told.err == "not found [no-such-run]: there is no run 'light-mode'\n  try: tenuto list\n"
 
 
+def test_a_name_that_is_no_text_is_not_found(say: Say, run: str) -> None:
+    """What a shell passes on need not be UTF-8."""
+    for command in ("status", "history", "show", "verify", "export"):
+        told = say(command, "dark\udcff")
+        assert (told.status, told.err) == (3, "not found [no-such-run]: there is no run 'dark\\udcff'\n  try: tenuto list\n")
+
+
+def test_the_repositorys_own_stream_has_events_and_is_no_run(say: Say, run: str) -> None:
+    assert "CurrentRunChanged" in say("show", "@").out
+    assert "current run: dark-mode" in say("history", "@").out
+    told = say("status", "@")
+    assert (told.status, told.err) == (
+        3, "not found [no-such-run]: '@' is the repository's own stream, not a run\n  try: tenuto show @\n"
+    )  # fmt: skip
+
+
 def test_history_is_told_in_sentences(say: Say, run: str) -> None:
     lines = [line.split(None, 3)[2:] for line in say("history").out.splitlines()[1:]]
     assert [words[1] for words in lines][:2] == [
