@@ -120,3 +120,37 @@ def test_a_run_is_not_changed_by_an_edited_pipeline(tmp_path: Path) -> None:
 
     with workspace.journal.read() as reader:
         assert pipeline_of(reader, run) == load("eight-step")
+
+
+def test_an_engine_killed_again_and_again_merges_every_item_exactly_once(tmp_path: Path) -> None:
+    """In work trees of their own: whether it died before, in or after a merge, each item is on the branch once."""
+    from tenuto.drivers import git
+    from tenuto.drivers.start import Place
+
+    chance, made, log, script = (
+        random.Random(11),
+        repository(tmp_path),
+        tmp_path / "starts.log",
+        tmp_path / "answers.yaml",
+    )
+    run = start(tenuto.open(str(made)), "Add dark mode", "eight-step", place=Place("worktree"))
+    text = PLAN.format(log=log, docs=f"docs/feature/{run['id']}")
+    item = f'  - for: {{step: implementation}}\n    run: echo "$TENUTO_ATTEMPT" >> {log}; echo "$TENUTO_ITEM" > "$TENUTO_ITEM.txt"\n'
+    script.write_text(text.replace('  - for: {role: "*"}', item + '  - for: {role: "*"}'))
+    command = [sys.executable, "-c", ENGINE, str(ROOT), str(made), run["id"], str(script)]
+    for kills in range(100):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as engine:
+            try:
+                _, errors = engine.communicate(timeout=chance.uniform(0.3, 1.0) if kills < 12 else None)
+            except subprocess.TimeoutExpired:
+                engine.kill()
+                continue
+        assert engine.returncode == 0, errors.decode()
+        break
+    judge(tenuto.open(str(made)), run, log)
+    found = tenuto.open(str(made)).load(run["id"])
+    merged = git.trailers(str(made), found["settings"]["base_commit"], "Tenuto-Attempt")
+    log_of_merges = git.tell(str(made), "log", "--merges", "--first-parent", "--format=%s").splitlines()
+    assert len(merged) == len(log_of_merges) == 6
+    assert {f"{name}.txt" for name in found["items"]} <= {path.name for path in made.iterdir()}
+    assert git.tell(str(made), "status", "--porcelain") == ""
