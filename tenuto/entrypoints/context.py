@@ -72,8 +72,6 @@ def _say_error(error: TenutoError, as_json: bool) -> int:
         sys.stdout.write(failure(error) + "\n")
     else:
         sys.stdout.write(_inert(failed(error.message)) + "\n")
-        if error.hint:
-            sys.stderr.write(f"hint: {_inert(error.hint)}\n")
     return FAILED
 
 
