@@ -309,7 +309,7 @@ class Turn:
             publications += self._renders(run)
         if self._events.get(REPO):
             self.tx.append(REPO, self.repo["version"] - len(self._events[REPO]), self._events[REPO], self.repo)
-        if self._runs:
+        if self._runs or self._logs:
             publications += check_logs(self, self._logs)
         changed = any(self._events.values()) or bool(self._logs) or any(p.remembered for p in publications)
         return publications, changed

@@ -37,6 +37,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "list": ("tenuto.entrypoints.cli.list", "Runs, newest first."),
         "status": ("tenuto.entrypoints.cli.status", "Where a run stands and what it waits for."),
         "history": ("tenuto.entrypoints.cli.history", "What happened in a run, when, by whom."),
+        "metrics": ("tenuto.entrypoints.cli.metrics", "How long, what was saved, what was repeated, what it cost."),
+        "logs": ("tenuto.entrypoints.cli.logs", "What agents were told and what they said."),
+        "artifacts": ("tenuto.entrypoints.cli.artifacts", "What a run has made, and which attempt made it."),
+        "memory": ("tenuto.entrypoints.cli.memory", "What a run remembers, and what the project does."),
         "show": ("tenuto.entrypoints.cli.show", "The events of a run, or any stored version of a file."),
     },
     "Keep": {

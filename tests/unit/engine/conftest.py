@@ -63,7 +63,12 @@ def say(capsysbinary: pytest.CaptureFixture[bytes]) -> Iterator[Callable[..., Sa
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    made = tmp_path / "project"
+    made = make_repository(tmp_path / "project")
+    monkeypatch.chdir(made)
+    return made
+
+
+def make_repository(made: Path) -> Path:
     own = made / ".tenuto" / "pipelines"
     own.mkdir(parents=True)
     (own / "small.yaml").write_text(SMALL)
@@ -72,7 +77,6 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run(["git", "init", "-q", str(made)], check=True)
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "begin"], check=True)
-    monkeypatch.chdir(made)
     return made
 
 
