@@ -29,7 +29,9 @@ def locate(path: str) -> tuple[str, str, str]:
         if kind == _FOLDER:
             return here, "", git + "/tenuto"
         if kind == _FILE:
-            return (here or "/", *_linked(here, git))
+            linked = _linked(here, git)
+            if linked is not None:
+                return (here or "/", *linked)
         if _kind(here + "/.tenuto") == _FOLDER:
             return here or "/", "", here + "/.tenuto"
         if not here:
@@ -37,23 +39,50 @@ def locate(path: str) -> tuple[str, str, str]:
         here = _parent(here)
 
 
-def root_of_tree(state: str, tree: str, main: str) -> str | None:
+def root_of_tree(state: str, tree: str, main: str | None) -> str | None:
     """The root of a linked work tree by its name; None where it is gone."""
     if not tree:
         return main
-    root = _parent(_text(_parent(state) + f"/worktrees/{tree}/gitdir"))
+    from os.path import join, normpath
+
+    about = f"{_parent(state)}/worktrees/{tree}"
+    git_file = _text(about + "/gitdir")  # absolute, or seen from where this is written
+    root = _parent(normpath(join(about, git_file))) if git_file else ""
     return root if root and _kind(root) == _FOLDER else None
 
 
-def main_root(root: str, tree: str, state: str) -> str:
-    """The root of the main work tree (a linked one asks for it)."""
-    return _parent(_parent(state)) if tree else root
+def main_root(root: str, tree: str, state: str) -> str | None:
+    """The root of the main work tree (a linked one asks for it); None where git does not know one, either."""
+    if not tree:
+        return root
+    common = _parent(state)
+    if common.endswith("/.git"):
+        return _parent(common)
+    from os.path import join, normpath
+
+    told = _setting(common + "/config", "core", "worktree")  # a submodule's repository says where its files lie
+    return normpath(join(common, told)) if told else None
 
 
-def _linked(root: str, git_file: str) -> tuple[str, str]:
+def _setting(path: str, section: str, name: str) -> str:
+    inside = False
+    for line in map(str.strip, _text(path).splitlines()):
+        key, equals, value = line.partition("=")
+        if line.startswith("["):
+            inside = line.lower() == f"[{section}]"
+        elif inside and equals and key.strip().lower() == name:
+            return value.strip().strip('"')
+    return ""
+
+
+def _linked(root: str, git_file: str) -> tuple[str, str] | None:
+    """None where the file leads nowhere: then git, too, says that this is no repository."""
     from os.path import basename, join, normpath
 
-    git_dir = normpath(join(root, _text(git_file).removeprefix("gitdir:").strip()))
+    told = _text(git_file)
+    git_dir = normpath(join(root, told.removeprefix("gitdir:").strip()))
+    if not told.startswith("gitdir:") or _kind(git_dir) != _FOLDER:
+        return None
     common = _text(git_dir + "/commondir")
     if not common:  # a submodule: a repository of its own
         return "", git_dir + "/tenuto"
@@ -84,7 +113,7 @@ def _kind(path: str) -> int:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(65536).strip()
     except OSError:
         return ""
