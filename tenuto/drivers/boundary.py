@@ -44,22 +44,24 @@ class Boundary:
             return []
         return git.differences(mine["before"], git.photograph(job.workdir, mine["base"]) or {})
 
-    def touched(self, job: Job) -> list[str]:
+    def touched(self, job: Job, changed: list[str]) -> list[str]:
         """What certainly was this agent's doing: in a shared tree, beside others, only what is its own by name."""
         group = self._read(job)
         if job.isolated or len(group) < 2:
             ours = {} if job.isolated else written_by_us(self.workspace)
-            return [path for path in self.changed(job) if path not in ours]
+            return [path for path in changed if path not in ours]
         files = job.boundary()["files"]
-        return [path for path in self.changed(job) if any(matches(path, name) for name in files)]
+        return [path for path in changed if any(matches(path, name) for name in files)]
 
-    def strayed(self, job: Job, flying: list[str]) -> str:
+    def strayed(self, job: Job, changed: list[str], flying: list[str]) -> str:
         """What lies outside every boundary, in words; empty when all is well."""
+        if not changed:
+            return ""
         group = self._read(job)
         ours = {} if job.isolated else written_by_us(self.workspace)
         outside = [
             path
-            for path in self.changed(job)
+            for path in changed
             if path not in ours and not any(allows(member["may"], path) for member in group.values())
         ]
         if not outside:

@@ -58,8 +58,8 @@ def receive(engine: Any, job: Job, directory: str, told: Any) -> tuple[str, str,
         run = turn.existing(engine.name)
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
         _validate_memory(engine, turn, run, job, told["verdict"])
-    strayed = engine.boundary.strayed(job, in_flight(run))
     changed = engine.boundary.changed(job)
+    strayed = engine.boundary.strayed(job, changed, in_flight(run))
     commands = engine.settings.get("checks", {})
     verdict, summary = told["verdict"], told["summary"]
     before = _kept(f"{directory}/before.json")
@@ -70,7 +70,7 @@ def receive(engine: Any, job: Job, directory: str, told: Any) -> tuple[str, str,
         engine.boundary.excuse(job, [path for path in engine.boundary.changed(job) if path not in changed])
     if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
         verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
-    receipt["touched"] = engine.boundary.touched(job)
+    receipt["touched"] = engine.boundary.touched(job, changed)
     if job.isolated:
         verdict, summary = _take_over(engine, job, changed, verdict, summary, receipt)
     return verdict, summary, receipt

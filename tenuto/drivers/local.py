@@ -67,6 +67,7 @@ class Engine:
                 flying = in_flight(run)
                 if not flying:
                     return self._rest(run)
+                ended = [name for name in ended if name in flying]  # somebody else may have ended one
                 ended += self.wait([name for name in flying if name not in ended])
                 for name in delivery.in_turn(self, run, ended, flying):
                     ended.remove(name)
