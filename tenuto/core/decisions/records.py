@@ -81,9 +81,9 @@ def record_commit(case: Case, c: Any) -> list[Any]:
 
 def save_context(case: Case, c: Any) -> list[Any]:
     resume, reason = case.run["resume"], c.get("reason", "")
-    if resume and not resume.get("restored_at") and resume["reason"] == reason:
-        if all(resume.get(name) == value for name, value in c["context"].items()):
-            return []  # the same words again: the first time counts
+    saved = resume is not None and not resume.get("restored_at") and resume["reason"] == reason
+    if resume and saved and all(resume.get(name) == value for name, value in c["context"].items()):
+        return []  # the same words again: the first time counts
     return [case.event("ContextSaved", context=c["context"], reason=reason)]
 
 
