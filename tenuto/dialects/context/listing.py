@@ -1,8 +1,8 @@
 """LIST: every task, newest first, from the index that the journal keeps.
 
 Folders that appeared since the last look are adopted on the way. Looking costs two numbers, not ten
-thousand files: the folder of tasks tells when it last changed, and a manifest that was written to after we
-last wrote it tells that somebody edited it.
+thousand files: the folder of tasks tells when it last changed, and a manifest whose time of change is not the
+one that our own writes have tells that somebody edited it. One that cannot be parsed is skipped, by name.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from tenuto.dialects.context.shapes import Task, Workspace
 
 _SCANNED = "context:scanned:"  # + tree: when the folder of tasks had changed last, and what lay there without a manifest
-_LOOKED = "context:looked:"  # + slug: a manifest's time of change that was looked into already
+_LOOKED = "context:looked:"  # + slug: a manifest's time of change that was looked into already; what is wrong with it
 _FEW = 50  # folders: looking at their names is cheaper than a note
+_UNPARSABLE = ("not-json", "not-an-object")
 _OWN_WRITE = 100  # ms between a command's time and the time its file was written
 _SETTLED = 50_000_000  # ns: a folder that changed only now may change again within one tick of its clock
 
@@ -30,9 +31,10 @@ _SETTLED = 50_000_000  # ns: a folder that changed only now may change again wit
 def list_tasks(workspace: Workspace, limit: int) -> list[Task]:
     notice_folders(workspace)
     tasks = _cards(workspace, limit)
-    if _notice_edits(workspace, tasks):
+    fresh, broken = _notice_edits(workspace, tasks)
+    if fresh:
         tasks = _cards(workspace, limit)
-    return [_task(card, workspace) for card in tasks]
+    return [_task(card, workspace) for card in tasks if card["id"] not in broken]
 
 
 def _cards(workspace: Workspace, limit: int) -> list[Any]:
@@ -43,7 +45,8 @@ def _cards(workspace: Workspace, limit: int) -> list[Any]:
 def _task(card: Any, workspace: Workspace) -> Task:
     status = shown_status(card["status"], card["dialects"].get(NAME, {}).get("status"))
     if status not in KNOWN_STATUSES:
-        workspace.warn(f"{manifest_of(card['id'])}: unknown status {status!r}, shown as it is")
+        file = card["dialects"][NAME].get("as_found") or manifest_of(card["id"])
+        workspace.warn(f"{file}: unknown status {status!r}, shown as it is")
     return {
         "task": card["id"], "mode": card["mode"], "workflow": card["pipeline"]["name"], "status": status,
         "created_at": card["created_at"],
@@ -83,8 +86,8 @@ def notice_folders(workspace: Workspace) -> list[str]:
 # ---- manifests that others changed -----------------------------------------------------------------
 
 
-def _notice_edits(workspace: Workspace, cards: list[Any]) -> bool:
-    """A manifest that was written to after the last command of its task was written to by somebody else."""
+def _notice_edits(workspace: Workspace, cards: list[Any]) -> tuple[bool, list[str]]:
+    """(whether anything was looked into, the tasks whose file cannot be parsed)"""
     files, tree = workspace.files(), workspace.tree
     days: dict[str, int] = {}
     suspects = []
@@ -95,9 +98,10 @@ def _notice_edits(workspace: Workspace, cards: list[Any]) -> bool:
         changed = files.changed_at(place.get("as_found") or manifest_of(card["id"]))
         if changed is None or changed == place.get("seen"):
             continue
-        if changed // 1_000_000 > _moment(card["updated_at"], days) + _OWN_WRITE:
-            suspects.append((card["id"], changed))
-    return _look_into(workspace, suspects) if suspects else False
+        marked = changed % 1_000_000 == 0
+        if not marked or changed // 1_000_000 > _moment(card["updated_at"], days) + _OWN_WRITE:
+            suspects.append((card["id"], str(changed)))
+    return _look_into(workspace, suspects) if suspects else (False, [])
 
 
 def _moment(text: str, days: dict[str, int]) -> int:
@@ -110,18 +114,25 @@ def _moment(text: str, days: dict[str, int]) -> int:
     return day + int(text[11:13]) * 3_600_000 + int(text[14:16]) * 60_000 + int(text[17:19]) * 1000 + int(text[20:23])
 
 
-def _look_into(workspace: Workspace, suspects: list[tuple[str, int]]) -> bool:
-    """A turn for each file that was not looked into since it changed. What is refused is said, and stays."""
+def _look_into(workspace: Workspace, suspects: list[tuple[str, str]]) -> tuple[bool, list[str]]:
+    """A turn for each file that was not looked into since it changed. What is refused is said each time, and stays."""
     with workspace.journal.read() as reader:
-        fresh = [(slug, changed) for slug, changed in suspects if reader.note(_LOOKED + slug) != str(changed)]
-    for slug, _ in fresh:
+        before = {slug: (reader.note(_LOOKED + slug) or "").split("\n", 2) for slug, _ in suspects}
+    looked = {slug: [changed, "", ""] for slug, changed in suspects if before[slug][0] != changed}
+    for slug, found in looked.items():
         try:
             with workspace.turn() as turn:
                 turn.run(slug)
         except TenutoError as refusal:
-            workspace.warn(refusal.message)
-    if fresh:
+            found[1:] = [str(refusal.details.get("reason") or refusal.code), refusal.message]
+    if looked:
         with workspace.journal.write() as transaction:
-            for slug, changed in fresh:
-                transaction.put_note(_LOOKED + slug, str(changed))
-    return bool(fresh)
+            for slug, found in looked.items():
+                transaction.put_note(_LOOKED + slug, "\n".join(found))
+    broken = []
+    for slug, (_, *wrong) in (before | looked).items():
+        if any(wrong):
+            skipped = wrong[0] in _UNPARSABLE
+            workspace.warn(f"{wrong[1]}; skipped" if skipped else wrong[1])
+            broken += [slug] if skipped else []
+    return bool(looked), broken
