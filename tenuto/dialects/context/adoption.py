@@ -136,7 +136,10 @@ def points_to(text: str) -> str:
         if colon and label.strip().lower() in ("task", "current task", "active task", "slug") and value.strip():
             return value.strip()
     _, found, rest = text.partition("context/tasks/")
-    return rest.split("/")[0].split()[0] if found and rest.split("/")[0].split() else ""
+    if found and rest.split("/")[0].split():
+        return rest.split("/")[0].split()[0]
+    words = text.split()
+    return words[0] if len(words) == 1 else ""  # a file with nothing but the name
 
 
 # ---- what a manifest says --------------------------------------------------------------------------
@@ -238,14 +241,15 @@ def phase_in(entry: dict[str, Any]) -> str:
 
 def _duration(entry: dict[str, Any]) -> int:
     """What was noted where it can be true, else what the times say."""
-    noted = entry.get("duration_ms")
-    if isinstance(noted, float) and noted >= 0 and noted < 1e15:
-        noted = int(noted)
-    return _counted(noted, between(entry.get("started_at"), entry.get("ended_at")))
+    return _counted(entry.get("duration_ms"), between(entry.get("started_at"), entry.get("ended_at")))
 
 
 def _counted(value: Any, otherwise: int) -> int:
-    """A number that can be a count, or else another."""
+    """A number that can be a count, also one in quotes; or else another."""
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
+        value = int(value.strip()[:17])
+    elif isinstance(value, float) and 0 <= value < 1e15:
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else otherwise
 
 
@@ -340,7 +344,7 @@ def _texts(value: Any) -> list[str]:
 def _time(value: Any) -> str | None:
     """A time as it was written, where it can stand among ours; another spelling of a time as we write it."""
     text = _text(value)
-    known = milliseconds(text)
+    known = milliseconds(text) or milliseconds(f"{text}T00:00:00Z")  # real files have days without a time
     if known is None:
         return None
     from tenuto.core.times import iso

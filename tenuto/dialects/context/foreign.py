@@ -189,10 +189,13 @@ def _read_status(run: Run, base: Any, told: Any, extra: dict[str, Any]) -> list[
             return [_gate(told)]
         case "failed":
             return [{"do": "Fail", "error": "set to failed in manifest.json"}]
-        case "completed" | "graduated" | "poc-complete":
-            if after == "poc-complete" and run["mode"] != "poc":
-                raise Refused("not-poc", "only a POC can be poc-complete")
+        case "completed":
             return [{"do": "Finish", "outcome": after}]
+        case "graduated" | "poc-complete":
+            if run["mode"] != "poc":
+                raise Refused("not-poc", f"only a POC can be {after}")
+            outcomes = [after] if after == "poc-complete" or before == "poc-complete" else ["poc-complete", after]
+            return [{"do": "Finish", "outcome": outcome} for outcome in outcomes]
         case "running" if before == "paused":
             return [{"do": "Resume", "decision": "retry"}]
     raise Refused("bad-status", f"the status cannot be changed from {before} to {after}")
@@ -213,8 +216,8 @@ def _pause(told: Any) -> dict[str, Any]:
 def _gate(told: Any) -> dict[str, Any]:
     context = told.get("gate_context")
     shown = context if isinstance(context, dict) else {}
-    name = str(shown.get("gate") or "")
-    if name not in ("design", "final"):
+    name = str(shown.get("gate") or "unknown")  # a gate that says too little is a gate all the same
+    if name not in ("design", "final", "unknown"):
         raise Refused("bad-gate", f"Invalid gate type: {name}")
     artifacts = shown.get("artifacts")
     listed = [str(path) for path in artifacts] if isinstance(artifacts, list) else []
