@@ -164,6 +164,8 @@ def parse(text: str) -> Request:
         end = marks[number + 1][1] if number + 1 < len(marks) else len(rest)
         values[key] = _value(name, key, rest[start:end])
     if loose:
+        if loose.split()[0].lower() == keys[0] and len(loose.split()) > 1:
+            raise BadInput("bad-command", f"Missing colon after {keys[0]}: {loose}. Usage: {usage}")
         if not keys or keys[0] in values or name in ("LIST", "SUMMARY"):
             raise BadInput("bad-command", f"Unexpected text: {loose}. Usage: {usage}")
         values[keys[0]] = _value(name, keys[0], loose)

@@ -45,9 +45,11 @@ def end_phase(workspace: Workspace, phase: str, status: str, task: str) -> Phase
 
 
 def _phase(phase: str) -> str:
-    name = " ".join(phase.split())
+    name = ":".join(" ".join(part.split()) for part in phase.split(":"))
     if not name:
         raise wrong("Missing required parameter: phase")
+    if "," in name:
+        raise wrong(f"Invalid phase: {name}. One phase per command")
     return name
 
 

@@ -51,12 +51,12 @@ def pause(workspace: Workspace, reason: str, recommendations: list[str], last_fe
 
 def set_gate(workspace: Workspace, gate: str, prompt: str, artifacts: list[str], task: str) -> GateSet:
     name = gate.strip().lower()
-    if name not in GATES:
-        raise wrong(f"Invalid gate type: {gate.strip()}")
-    if not prompt.strip():
-        raise wrong("Missing required parameter: prompt")
     with workspace.turn() as turn:
         run = for_change(turn, task)
+        if name not in GATES and not any(visit["status"] == "running" for visit in visits_of(run)):
+            raise wrong(f"Invalid gate type: {gate.strip()}")
+        if name in GATES and not prompt.strip():
+            raise wrong("Missing required parameter: prompt")
         command: Any = {
             "do": "OpenGate", "name": name, "prompt": prompt, "completes": name == "final",
             "shown": shown(turn, run, artifacts),
@@ -89,11 +89,11 @@ def _hash_of(turn: Turn, run: Run, path: str) -> str | None:
 
 def resume(workspace: Workspace, decision: str, feedback: str, task: str) -> Resumed:
     word = decision.strip().lower()
-    if word not in DECISIONS:
-        raise wrong(f"Invalid decision: {decision.strip()}. Use approve, reject, or retry")
     with workspace.turn() as turn:
         run = for_change(turn, task)
         previous = status_of(run)
+        if word not in DECISIONS and previous in ("paused", "waiting_gate"):
+            raise wrong(f"Invalid decision: {decision.strip()}. Use approve, reject, or retry")
         from_phase = run["pause"]["step"] if run["pause"] else None
         gate = run["gate"]["name"] if run["gate"] else ""
         try:

@@ -42,7 +42,7 @@ def retrieve(
             return _manifest(run)
         look_at_artifacts(turn, run)
         if phase == "graduate":
-            refuse_graduation(run)
+            refuse_graduation(run, turn)
             asked = (*asked, "manifest") if asked else asked
         artifacts = _artifacts(turn, run, task_id, phase, "memory" in asked)
     pack = packs.make_pack(artifacts, phase, asked, budget)
@@ -72,16 +72,24 @@ def _manifest(run: Run) -> Retrieved:
     }  # fmt: skip
 
 
-def refuse_graduation(run: Run) -> None:
-    """Five conditions, in the order in which they are said."""
+def refuse_graduation(run: Run, turn: Turn | None = None) -> None:
+    """Five conditions, in the order in which they are said. The files must lie there, too: a POC whose folder lost
+    them is not whole, even though the journal can bring them back."""
     from tenuto.dialects.context.debt import refuse_ungraduated
 
     refuse_ungraduated(run)
-    for artifact in ("debt", "architect"):
-        if artifact not in run["artifacts"] and not (artifact == "architect" and _latest_design(run)):
-            raise Refused("incomplete", f"Missing {artifact}.md required for graduation", artifact=artifact)
-    if not any(name.startswith("implementation/") for name in run["artifacts"]):
-        raise Refused("incomplete", "Missing implementation files required for graduation", artifact="implementation")
+    there = list(run["artifacts"])
+    if turn is not None:
+        files = turn.workspace.files(run["dialects"][NAME].get("tree", ""))
+        there = [name for name in there if files.changed_at(run["artifacts"][name]["path"]) is not None]
+    for needed, found in (
+        ("debt.md", "debt" in there),
+        ("architect.md", any(name == "architect" or name.startswith("architect-revision-") for name in there)),
+        ("implementation files", any(name.startswith("implementation/") for name in there)),
+    ):
+        if not found:
+            hint = "tenuto repair writes again what was stored and is gone" if len(there) < len(run["artifacts"]) else ""
+            raise Refused("incomplete", f"Missing {needed} required for graduation", hint, artifact=needed)
 
 
 # ---- the artifacts of a task -----------------------------------------------------------------------

@@ -151,7 +151,9 @@ def _placed(turn: Turn, run: Run, phase: str, task_id: str, iteration: int) -> t
 def task_name(task_id: str) -> str:
     """1, task-1 and 001 are task-001; other names (wave-1) are kept."""
     bare = "-".join(task_id.lower().removesuffix(".md").replace("_", "-").replace(":", "-").split())
-    digits = bare.removeprefix("task").strip("-#")
+    digits = bare.removeprefix("task").lstrip("-#") if not bare.startswith("-") else ""
+    if not digits:
+        raise wrong(f"Invalid task_id: {task_id}. Use a number from 1")
     if digits.isascii() and digits.isdecimal() and len(digits) < 7:
         return f"task-{int(digits):03d}"
     try:

@@ -341,6 +341,8 @@ def test_graduation_is_refused_in_the_listed_order(repository: Repository) -> No
     assert repository.say(GRADUATE) == error("Task not ready for graduation, current status: 'running'")
     repository.must(f"STORE phase: debt content: {DEBT}")
     (repository.root / FOLDER / "debt.md").unlink()
+    assert repository.say(GRADUATE) == error("Missing debt.md required for graduation")
+    repository.must(f"STORE phase: debt content: {DEBT}")
     assert repository.say(GRADUATE) == error("Missing architect.md required for graduation")
     repository.must("STORE phase: architect content: # Design\n\nall of it\n")
     assert repository.say(GRADUATE) == error("Missing implementation files required for graduation")

@@ -1,0 +1,216 @@
+"""The context manager as a tester of its conformance would try it: states made by hand, then each command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.dialects.context.answers import failed, perform, printed
+from tenuto.dialects.context.language import parse, split
+
+TASKS = "docs/orchestrator/context/tasks"
+DEBT = "---\nskipped_phases: [spec-writer]\n---\n\n# Technical Debt\n"
+
+
+class Repository:
+    """The real clock, as people use it: an edit can follow a command within a millisecond."""
+
+    def __init__(self, root: Path) -> None:
+        (root / ".git").mkdir()
+        self.root = root
+        self.workspace = tenuto.open(str(root), by="ada")
+
+    def say(self, text: str) -> str:
+        try:
+            said = [printed(perform(self.workspace.context, parse(command))) for command in split(text)]
+        except tenuto.TenutoError as error:
+            return failed(error.message)
+        return said[-1]
+
+    def must(self, *texts: str) -> None:
+        for text in texts:
+            assert not self.say(text).startswith("STATUS: error"), text
+
+    def warnings(self) -> list[str]:
+        said, self.workspace.warnings[:] = list(self.workspace.warnings), []
+        return said
+
+    def write(self, slug: str, text: str, file: str = "manifest.json") -> None:
+        folder = self.root / TASKS / slug
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+
+    def edit(self, slug: str, **changes: Any) -> None:
+        told = json.loads((self.root / TASKS / slug / "manifest.json").read_text())
+        self.write(slug, json.dumps(told | changes))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def error(text: str) -> str:
+    return f"STATUS: error\nERROR: {text}"
+
+
+# ---- LIST sees what others did a moment after us ---------------------------------------------------
+
+
+@pytest.mark.parametrize("status", ["paused", "waiting_gate", "failed", "completed", "poc-complete", "graduated"])
+def test_a_status_set_by_hand_right_after_a_command_is_listed(repository: Repository, status: str) -> None:
+    """No time need pass between our write and theirs."""
+    repository.must("INIT task: t mode: poc")
+    repository.edit("t", status=status)
+    assert f"| status: {status} |" in repository.say("LIST")
+    assert repository.warnings() == []
+
+
+def test_a_manifest_that_cannot_be_parsed_is_skipped_each_time_and_named(repository: Repository) -> None:
+    repository.must("INIT task: whole", "INIT task: half")
+    repository.write("half", '{"name": "half", "sta')
+    for _ in range(3):
+        listed = repository.say("LIST")
+        assert "- whole |" in listed
+        assert "half" not in listed
+        assert [text for text in repository.warnings() if f"{TASKS}/half/manifest.json" in text and "skipped" in text]
+    assert (repository.root / TASKS / "half/manifest.json").read_text() == '{"name": "half", "sta'
+    repository.must("STORE task: whole phase: spec content: x")
+
+
+def test_an_edit_that_is_not_allowed_is_named_by_each_list(repository: Repository) -> None:
+    repository.must("INIT task: t")
+    repository.edit("t", status="dancing")
+    for _ in range(2):
+        assert "- t |" in repository.say("LIST")
+        assert [text for text in repository.warnings() if f"{TASKS}/t/manifest.json" in text and "dancing" in text]
+
+
+def test_listing_what_we_wrote_ourselves_looks_into_nothing(repository: Repository) -> None:
+    """A file of ours is known by its time: LIST writes no note about it."""
+    repository.must("INIT task: t", "START_PHASE phase: a", "LIST")
+    with repository.workspace.journal.read() as reader:
+        assert reader.note("context:looked:t") is None
+
+
+def test_a_legacy_file_with_an_unknown_status_is_named_itself(repository: Repository) -> None:
+    repository.write("old", '{"name": "old", "status": "odd", "created_at": "2026-02-02"}', "metadata.json")
+    assert "| status: odd | created: 2026-02-02T00:00:00.000Z" in repository.say("LIST")
+    assert repository.warnings() == [f"{TASKS}/old/metadata.json: unknown status 'odd', shown as it is"]
+
+
+# ---- a status made by hand, then each command ------------------------------------------------------
+
+START = "START_PHASE phase: architect"
+AFTER = {
+    "paused": {START: "Cannot start phase while task is paused"},
+    "waiting_gate": {START: "Cannot start phase while waiting for gate approval"},
+    "failed": {START: "Cannot start phase on failed task"},
+    "completed": {START: "Cannot start phase on completed task", "RESUME decision: retry": "Task is already completed"},
+    "graduated": {START: "Cannot start phase on graduated task"},
+    "poc-complete": {"RETRIEVE for_phase: graduate": "Missing debt.md required for graduation"},
+}
+
+
+@pytest.mark.parametrize("status", AFTER)
+def test_a_status_set_by_hand_is_answered_in_the_seeds_words(repository: Repository, status: str) -> None:
+    """Only the word is changed: no context of a gate or of a failure beside it."""
+    repository.must("INIT task: t mode: poc")
+    repository.edit("t", status=status)
+    for command, text in AFTER[status].items():
+        assert repository.say(command) == error(text)
+
+
+def test_a_gate_set_by_hand_is_a_gate(repository: Repository) -> None:
+    repository.must("INIT task: t")
+    repository.edit("t", status="waiting_gate")
+    assert repository.say("RESUME decision: retry") == error("Invalid decision: retry. Use approve, reject, or retry")
+    assert "\nPREVIOUS_STATE: waiting_gate\n" in repository.say("RESUME decision: approve")
+    assert "| status: running |" in repository.say("LIST")
+
+
+# ---- which of two refusals is said: the seed's order -----------------------------------------------
+
+
+def test_resume_looks_at_the_status_before_the_decision(repository: Repository) -> None:
+    assert repository.say("RESUME decision: maybe") == error("No current task. Use INIT first.")
+    repository.must("INIT task: t")
+    assert repository.say("RESUME decision: maybe") == error("Task is not paused or waiting for gate")
+    assert repository.say("RESUME") == error("Task is not paused or waiting for gate")
+    repository.must("PAUSE reason: r recommendations: a")
+    assert repository.say("RESUME decision: maybe") == error("Invalid decision: maybe. Use approve, reject, or retry")
+    repository.must("RESUME decision: retry", "SET_GATE gate: final prompt: p artifacts: a", "RESUME decision: approve")
+    assert repository.say("RESUME decision: maybe") == error("Task is already completed")
+
+
+def test_set_gate_looks_at_running_phases_before_the_gate(repository: Repository) -> None:
+    repository.must("INIT task: t", "START_PHASE phase: a")
+    assert repository.say("SET_GATE gate: odd prompt: p") == error("Cannot set gate while phases are running")
+    repository.must("END_PHASE phase: a status: success")
+    assert repository.say("SET_GATE gate: odd prompt: p") == error("Invalid gate type: odd")
+
+
+def test_a_poc_whose_folder_lost_a_file_does_not_graduate(repository: Repository) -> None:
+    """Each of the three files, in the seed's order; `tenuto repair` or a STORE brings them back."""
+    repository.must(
+        "INIT task: t mode: poc", "STORE phase: architect content: a", "STORE phase: implementation content: i",
+        f"STORE phase: debt content: {DEBT}",
+    )  # fmt: skip
+    folder = repository.root / TASKS / "t"
+    for file, text in (
+        ("implementations/task-001.md", "implementation files"), ("architect.md", "architect.md"), ("debt.md", "debt.md"),
+    ):  # fmt: skip
+        (folder / file).unlink()
+        assert repository.say("RETRIEVE for_phase: graduate") == error(f"Missing {text} required for graduation")
+
+
+# ---- slips -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [("START_PHASE phase architect", "phase"), ("INIT task dark mode", "task"), ("RESUME decision approve", "decision")],
+)
+def test_a_key_without_its_colon_is_refused_not_guessed(repository: Repository, command: str, key: str) -> None:
+    repository.must("INIT task: t")
+    assert repository.say(command).startswith(error(f"Missing colon after {key}: "))
+
+
+def test_blanks_around_the_colon_of_a_phase_mean_nothing(repository: Repository) -> None:
+    repository.must("INIT task: t", "START_PHASE phase: implementer : task-2")
+    assert repository.say("END_PHASE phase: implementer:task-2 status: success").startswith("STATUS: success")
+
+
+def test_two_phases_in_one_command_are_refused(repository: Repository) -> None:
+    repository.must("INIT task: t")
+    assert repository.say("START_PHASE phase: a, b") == error("Invalid phase: a, b. One phase per command")
+
+
+def test_a_negative_task_id_does_not_replace_the_first_task(repository: Repository) -> None:
+    repository.must("INIT task: t", "STORE phase: implementation task_id: 1 content: first")
+    assert repository.say("STORE phase: implementation task_id: -1 content: x") == error(
+        "Invalid task_id: -1. Use a number from 1"
+    )
+    assert (repository.root / TASKS / "t/implementations/task-001.md").read_text() == "first"
+
+
+# ---- drift -----------------------------------------------------------------------------------------
+
+
+def test_numbers_in_quotes_are_numbers(repository: Repository) -> None:
+    phases = [{"name": "architect", "status": "success", "duration_ms": "61000"}]
+    repository.write("t", json.dumps({"name": "t", "completed_phases": phases, "metrics": {"total_retries": "3"}}))
+    said = repository.say("METRICS filter: t")
+    assert "Sequential Est:     1m 01s" in said
+    assert "Retries:            3" in said
+
+
+@pytest.mark.parametrize("text", ["one\n", "# Current Task: one\n\nIts summary.\n", "Task: `one`\n"])
+def test_the_pointer_may_hold_little_more_than_a_name(repository: Repository, text: str) -> None:
+    repository.must("INIT task: one", "INIT task: two")
+    (repository.root / "docs/orchestrator/context/current-task.md").write_text(text)
+    assert "\nTASK: one\n" in repository.say("SUMMARY")
