@@ -37,7 +37,7 @@ class Repository:
 
     def ask(self, text: str) -> Any:
         """The record of the last command of a text."""
-        for command in split(text):
+        for command in split(text) or [""]:
             record = perform(self.context, parse(command))
         return record
 
