@@ -52,7 +52,7 @@ def _route(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
     for hop in hops[:-1] or hops:
         hop["findings"] = _paths(case, step, rule["with"])
     for hop in hops:
-        aggregate = step_of(case.pipeline, hop["step"]).get("aggregate")
+        aggregate: Any = step_of(case.pipeline, hop["step"]).get("aggregate")
         if hop["only"] and aggregate:
             hop["again"] = [*hop["only"], aggregate["id"]]
     if len(hops) > 1:
