@@ -32,6 +32,14 @@ def released(run: Run, e: Any) -> None:
     if known and run["position"] not in known:
         # Gates and actions are steps of a pipeline only: by hand, the run is in the last of its own steps.
         run["position"] = next((v["step"] for v in reversed(run["visits"]) if v["step"] in known), None)
+    here = run["steps"].get(run["position"] or "") if known else None
+    if here is not None and here["status"] == "pending":
+        # A run with an order is always in a step: this one is begun anew, by hand.
+        here["status"] = "running"
+        run["visits"].append({
+            "step": run["position"] or "", "item": None, "iteration": here["iteration"], "status": "running",
+            "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": 0, "closed": None,
+        })  # fmt: skip
 
 
 def _leave_open_visits(run: Run, e: Any) -> None:

@@ -16,7 +16,9 @@ def write_record(turn: Turn, run: Run, pipeline: Any, step: Any) -> None:
         return
     folder = pipeline["documents"].replace("{slug}", run["id"])
     path = os.path.normpath(f"{folder}/{step['waves']['record']}")
-    body = pretty({"tasks": [_task(run, step, name) for name in run["items"]], "waves": [w["items"] for w in run["waves"]]})
+    body = pretty(
+        {"tasks": [_task(run, step, name) for name in run["items"]], "waves": [w["items"] for w in run["waves"]]}
+    )
     turn.store(run["id"], step["waves"]["record"], path, body.encode(), step=step["id"])
 
 

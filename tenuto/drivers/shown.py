@@ -17,6 +17,7 @@ import os
 from typing import Any
 
 from tenuto.core.records import Run
+from tenuto.dialects.context.passages import INDEXED, passages_of
 from tenuto.drivers import git
 from tenuto.workspace.turn import Turn, Workspace
 
@@ -33,6 +34,8 @@ def keep_outputs(turn: Turn, job: Any, outputs: list[str], reply: str) -> None:
     kept = {named(os.path.relpath(path, job.documents)): path for path in outputs}
     for artifact, path in kept.items():
         turn.keep_file(run["id"], artifact, path, step=job.step["id"], attempt=job.name)
+        head = turn.workspace.files().stored(turn.tx, run["artifacts"][artifact]["sha256"], INDEXED)
+        turn.tx.index(run["id"], artifact, path, passages_of(head))
     for one in speaking:
         if hasattr(one, "collected"):
             one.collected(turn, run, job.name, list(kept), reply)

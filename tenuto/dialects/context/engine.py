@@ -3,7 +3,7 @@
     begin, opened, engaged    where it is shown: from its start, or from the middle of a task that was led by hand
     phases                    what the manifest calls phases: the attempts of agents; gates and actions are none
     artifact_name             what this dialect calls a file of the task's folder
-    collected                 an attempt's outputs are there: audits go to the history, text to the search
+    collected                 an attempt's outputs are there: audits go to the history
     ACTIONS                   what only this dialect can do for a pipeline: debt, graduation, project memory
 
 Nothing here decides what runs, or whether it counts.
@@ -169,14 +169,12 @@ def artifact_name(path: str) -> str:
 
 def collected(turn: Turn, run: Run, attempt: str, artifacts: list[str]) -> None:
     from tenuto.dialects.context.audits import record_audit
-    from tenuto.dialects.context.passages import INDEXED, passages_of
     from tenuto.dialects.context.storing import AUDITS, LOOKED_INTO
 
     for artifact in artifacts:
         kept = run["artifacts"][artifact]
-        files = turn.workspace.files(run["dialects"][NAME].get("tree", ""))
-        turn.tx.index(run["id"], artifact, kept["path"], passages_of(files.stored(turn.tx, kept["sha256"], INDEXED)))
         if artifact in AUDITS:
+            files = turn.workspace.files(run["dialects"][NAME].get("tree", ""))
             body = files.stored(turn.tx, kept["sha256"]) if kept["size"] <= LOOKED_INTO else b""
             iteration = run["attempts"][attempt]["iteration"]
             record_audit(turn, run, artifact, body, (body, ""), iteration, kept["path"])
@@ -222,7 +220,9 @@ def _known_issues(turn: Turn, run: Run) -> list[Json]:
         phase = artifact.partition("/")[0]
         text = turn.workspace.files().stored(turn.tx, run["artifacts"][artifact]["sha256"]).decode("utf-8", "replace")
         for found in findings(text):
-            issues.append({"phase": phase, "description": " ".join(found["text"].split()), "severity": found["severity"].lower()})
+            issues.append(
+                {"phase": phase, "description": " ".join(found["text"].split()), "severity": found["severity"].lower()}
+            )
     return issues
 
 

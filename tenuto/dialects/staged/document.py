@@ -209,7 +209,7 @@ def _failure(run: Run) -> Json | None:
         from tenuto.dialects.staged.engine import tasks_told
 
         context = tasks_told(run)
-    return {"phase": failed["step"], "error": failed["error"], "failedAt": failed["at"], "context": context}
+    return {"phase": failed["step"] or phase_of(run), "error": failed["error"], "failedAt": failed["at"], "context": context}
 
 
 def _compaction(run: Run, extra: Json) -> Json:

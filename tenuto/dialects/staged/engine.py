@@ -66,6 +66,8 @@ def tasks_told(run: Run) -> Json | None:
     by: dict[str, list[str]] = {"completed": [], "failed": [], "pending": []}
     for name, item in run["items"].items():
         by[item["status"] if item["status"] in by else "pending"].append(name)
-    return {"completedTasks": by["completed"], "failedTask": ", ".join(by["failed"]) or None, "pendingTasks": by["pending"]}
-
-
+    return {
+        "completedTasks": by["completed"],
+        "failedTask": ", ".join(by["failed"]) or None,
+        "pendingTasks": by["pending"],
+    }

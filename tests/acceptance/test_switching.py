@@ -1,0 +1,133 @@
+"""Any run is listed, found, measured and told of, whoever leads it; and who leads it can change in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenuto.drivers.engage import engage, release
+from tenuto.errors import Refused
+from tests.acceptance.rehearsing import Stage
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK = "docs/orchestrator/context/tasks/dark-mode"
+
+
+def program(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command, around = [sys.executable, "-m", "tenuto", *words], {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=root, env=around, capture_output=True, text=True, check=False)
+
+
+def test_every_run_is_listed_told_of_and_found(tmp_path: Path) -> None:
+    """Led by hand in each of four ways, and driven by the engine; all in one repository."""
+    stage = Stage(tmp_path, [{"for": {"role": "architect"}, "files": {"{out}": "# Design\n\nMidnight chartreuse.\n"}}])
+    workspace = stage.workspace
+    workspace.context.init("By context")
+    workspace.context.start_phase("architect")
+    workspace.context.store("architect", "# Design\n\nQuiet vermilion.\n")
+    workspace.context.end_phase("architect", "success")
+    workspace.flow.initialize_workflow("BYFLOW-1")
+    workspace.staged.init("By staged")
+    workspace.feature_state.start("By feature")
+    driven = stage.play("By engine", "poc")
+    assert driven["status"] == "poc-complete"
+    listed = {row["id"] for row in json.loads(program(stage.root, "--json", "list").stdout)["data"]["runs"]}
+    assert listed == {"by-context", "byflow-1", "by-staged", "by-feature", "by-engine"}
+    for run in sorted(listed):
+        told = program(stage.root, "--json", "history", run)
+        assert told.returncode == 0 and json.loads(told.stdout)["data"]["history"], told.stderr
+    with workspace.journal.read() as reader:
+        assert {hit["run"] for hit in reader.search("chartreuse", 5)} == {"by-engine"}
+        assert {hit["run"] for hit in reader.search("vermilion", 5)} == {"by-context"}
+    assert "chartreuse" in workspace.context.query("chartreuse", task="by-engine")["data"]
+    assert workspace.context.metrics(task="by-engine")["report"]["metrics"]["total_duration_ms"] > 0
+
+
+def test_a_task_begun_by_hand_is_taken_over_by_the_engine_and_given_back(tmp_path: Path) -> None:
+    """INIT and architect by hand; the engine goes on at the audit; released at a pause; the fix by hand; the engine ends it."""
+    flawed = {"audit_type": "audit", "verdict": "ESCALATE", "iteration": 1, "issues": [{"severity": "major"}]}
+    stage = Stage(tmp_path, [{"for": {"role": "impl-auditor", "visit": "1"}, "files": {"{out}": json.dumps(flawed)}}])
+    context = stage.workspace.context
+    context.init("Dark mode")
+    context.start_phase("architect")
+    with pytest.raises(Refused, match="in the middle of a step: architect"):
+        stage.take_over("dark-mode", "orchestrate")
+    context.store("architect", "# Design")
+    context.end_phase("architect", "success")
+
+    run = stage.take_over("dark-mode", "orchestrate")
+    assert run["status"] == "paused" and run["driver"] == "engine"
+    done = [entry["phase"] for entry in stage.last("context-manifest")["completed_phases"]]
+    assert done[:3] == ["architect", "design-audit", "spec-writer"] and done[-1] == "impl-audit"
+
+    with pytest.raises(Refused, match="Cannot start phase while task is paused"):
+        context.start_phase("implementation-fix")
+    assert release(stage.workspace, "dark-mode")["driver"] == "manual"
+    context.resume("retry")
+    for phase in ("implementation-fix", "impl-audit"):
+        context.start_phase(phase)
+        context.end_phase(phase, "success")
+
+    run = stage.take_over("dark-mode")
+    assert run["status"] == stage.last("context-manifest")["status"] == "completed"
+    done = [entry["phase"] for entry in stage.last("context-manifest")["completed_phases"]]
+    assert done[-3:] == ["impl-audit", "implementation-fix", "impl-audit"]
+    assert [decision["name"] for decision in run["decisions"]] == ["design", "final"]
+
+
+def test_what_the_engine_drives_is_not_led_by_hand_at_the_same_time(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    run = stage.play("Dark mode", "orchestrate", in_advance="")
+    assert run["status"] == "waiting_gate"
+    with pytest.raises(Refused, match="waits at a gate"):
+        release(stage.workspace, "dark-mode")
+    stage.workspace.context.resume("approve")
+    with pytest.raises(Refused, match="driven by the engine"):
+        stage.workspace.context.start_phase("spec-writer")
+    release(stage.workspace, "dark-mode")
+    stage.workspace.context.start_phase("spec-writer")
+
+
+@pytest.mark.parametrize("dialect", ["flow", "staged", "feature_state"])
+def test_a_run_with_an_order_changes_hands_both_ways(tmp_path: Path, dialect: str) -> None:
+    """Begun by hand, taken over by the engine, given back before a gate, and ended by the engine."""
+    stage = Stage(tmp_path)
+    api: Any = getattr(stage.workspace, dialect)
+    if dialect == "flow":
+        api.initialize_workflow("DARK-1", context_summary="Dark mode")
+        api.update_delegation(agent="research_agent", task="ticket_analysis")
+        api.update_completion(agent="research_agent", output_summary="known")
+        api.update_user_checkpoint(approved=True, phase="understanding", user_feedback="good")
+        name, pipeline, ahead = "dark-1", "ticket", "planning"
+    elif dialect == "staged":
+        api.init("Dark mode", pipelineProfile="minimal")
+        api.record_output("0", content="# Explored")
+        api.advance()
+        name, pipeline, ahead = "dark-mode", "staged-minimal", "2.1"
+    else:
+        api.start("Dark mode", skip=["discovery"])
+        name, pipeline, ahead = "dark-mode", "feature-dev", "spec"
+    run = engage(stage.workspace, name, pipeline)
+    assert run["queue"][0]["step"] == ahead and run["driver"] == "engine"
+    run = release(stage.workspace, name)
+    assert run["driver"] == "manual"
+    stage.answer([], run=name)
+    run = stage.take_over(name)
+    assert run["status"] == "completed", (run["status"], run["pause"], run["failure"], run["blocked"])
+    assert "0" not in [a["step"] for a in run["attempts"].values()]
+
+
+def test_the_command_line_takes_over_and_releases(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.workspace.context.init("Dark mode", mode="poc", workflow="poc")
+    done = program(stage.root, "run", "--run", "dark-mode", "--agent", f"scripted:{stage.script}")
+    assert done.returncode == 0 and "dark-mode: poc-complete" in done.stdout, done.stderr
+    let_go = program(stage.root, "release", "dark-mode")
+    assert let_go.returncode == 0 and "led by hand" in let_go.stdout
+    assert "driven by manual" in program(stage.root, "status", "dark-mode").stdout
