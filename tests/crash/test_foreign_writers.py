@@ -238,14 +238,50 @@ def test_a_late_write_that_cannot_be_understood_is_set_aside_and_stops_nobody(wo
 
 
 def test_an_edit_taken_back_is_an_edit_not_an_old_copy(workspace: Any) -> None:
-    """On, off: the file holds the same bytes as before the first edit, and still means off."""
-    before = file_of(workspace).read_bytes()
-    state = {**loads(before), "flags": {"on": True}}
-    file_of(workspace).write_text(pretty(state))
+    """Off, on, off: the file holds the very bytes that we wrote before the second edit, and still means off."""
+    file_of(workspace).write_text(pretty({**shown(workspace), "toggle": False}))
     flag(workspace, "ours")
-    file_of(workspace).write_text(pretty({**loads(before), "flags": {"on": False}}))
-    flag(workspace, "more")
-    assert shown(workspace)["flags"] == {"on": False, "ours": True, "more": True}
+    off = file_of(workspace).read_bytes()
+    for text, on in ((pretty({**loads(off), "toggle": True}).encode(), True), (off, False)):
+        file_of(workspace).write_bytes(text)
+        with workspace.turn() as turn:
+            assert turn.run("a")["extra"]["plain"]["toggle"] is on
+        assert shown(workspace)["toggle"] is on
+
+
+def test_an_old_copy_that_somebody_restores_is_brought_up_to_date(workspace: Any) -> None:
+    old = file_of(workspace).read_bytes()
+    flag(workspace, "one")
+    flag(workspace, "two")
+    file_of(workspace).write_bytes(old)
+    flag(workspace, "three")
+    assert shown(workspace)["flags"] == {"one": True, "two": True, "three": True}
+
+
+SLOW_WRITER = """
+import json, sys, time
+path = sys.argv[1]
+with open(path) as file:
+    state = json.load(file)
+with open(path, sys.argv[2]) as file:
+    print("open", flush=True)
+    time.sleep(0.3)
+    file.write(json.dumps({**state, "theirs": True}, indent=2))
+    file.truncate()
+"""
+
+
+@pytest.mark.parametrize("mode", ["w", "r+"])
+def test_somebody_who_is_writing_in_place_is_waited_for(workspace: Any, mode: str) -> None:
+    """`w` has emptied the file already: it is not damaged, and not written anew under its writer's hands."""
+    words = [sys.executable, "-c", SLOW_WRITER, str(file_of(workspace)), mode]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "open\n"
+        flag(workspace, "ours")
+    if mode == "r+":  # it had changed nothing by then: its write came late
+        flag(workspace, "more")
+    assert shown(workspace)["theirs"] is True and shown(workspace)["flags"]["ours"] is True
+    assert not any("written anew" in warning for warning in workspace.warnings)
 
 
 def test_an_edit_of_a_version_long_gone_changes_only_what_its_writer_changed(workspace: Any) -> None:
