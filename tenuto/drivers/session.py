@@ -7,6 +7,8 @@ Without anybody to ask, a gate is not passed: the run waits. `approve` as an ans
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +44,21 @@ def sit(
         decide_gate(workspace, name, told[0], told[1], settings)
     notify(workspace, run, settings)
     return run
+
+
+def is_driven(workspace: Workspace, name: str) -> bool:
+    """Whether an engine of this machine is at work on the run."""
+    try:
+        lock = os.open(f"{workspace.state}/attempts/{name}/engine.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
 
 
 def _refuse_unmetered(workspace: Workspace, name: str, crew: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,6 +13,9 @@ from tenuto.entrypoints.cli.frame import Answer
 from tenuto.entrypoints.cli.terminal import say, when
 from tenuto.entrypoints.inert import inert
 from tenuto.errors import BadInput
+
+if TYPE_CHECKING:
+    from tenuto.workspace.turn import Workspace
 
 LIMIT_FORM = "--limit attempts=40, --limit money=2.50, --limit attempts@design=3"
 LIMIT_HELP = "A budget: attempts, tokens, money (dollars), wall_clock (seconds); UNIT@STEP for one step."
@@ -82,13 +85,15 @@ def _pairs(given: tuple[str, ...], form: str) -> dict[str, str]:
     return made
 
 
-def narrate(run: Run, fresh: list[str]) -> None:
-    """Each dispatch shows step and agent, on standard error."""
-    for name in fresh:
-        attempt = run["attempts"][name]
-        item = f" on {attempt['item']}" if attempt["item"] else ""
-        again = f" (attempt {attempt['number']})" if attempt["number"] > 1 else ""
-        say(f"{inert(attempt['step'])}: {inert(attempt['role'])}{inert(item)}{again}")
+def drive(workspace: Workspace, run: str, crew: Any, settings: dict[str, Any], in_advance: str = "") -> Answer:
+    """Until the run rests, shown while it goes on."""
+    from tenuto.drivers.session import sit
+    from tenuto.entrypoints.cli.live import progress
+
+    with progress(workspace, run) as view:
+        found = sit(workspace, run, crew, settings, watcher=view.heard, ask=view.asking(on_terminal()), in_advance=in_advance)
+        view.heard(found, [])
+    return ended(found)
 
 
 def on_terminal() -> Any:

@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "list": ("tenuto.entrypoints.cli.list", "Runs, newest first."),
         "status": ("tenuto.entrypoints.cli.status", "Where a run stands and what it waits for."),
+        "watch": ("tenuto.entrypoints.cli.watch", "A run while it goes on, until it ends or waits for you."),
         "history": ("tenuto.entrypoints.cli.history", "What happened in a run, when, by whom."),
         "metrics": ("tenuto.entrypoints.cli.metrics", "How long, what was saved, what was repeated, what it cost."),
         "logs": ("tenuto.entrypoints.cli.logs", "What agents were told and what they said."),

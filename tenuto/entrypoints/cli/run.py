@@ -11,10 +11,9 @@ from tenuto.entrypoints.cli.driving import (
     LIMIT_HELP,
     Limits,
     crew_of,
+    drive,
     ended,
     limits_of,
-    narrate,
-    on_terminal,
     switches_of,
 )
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
@@ -64,7 +63,6 @@ def command(
     limit: tuple[str, ...], no_input: str | None, kind: str | None, branch: bool, dirty: str | None, start_only: bool,
 ) -> Answer:  # fmt: skip
     """Take a request through a pipeline, or go on with the current run."""
-    from tenuto.drivers.session import sit
     from tenuto.drivers.settings import read_settings
 
     workspace = open_here()
@@ -80,8 +78,7 @@ def command(
         run_id = _begin(workspace, settings, request, pipeline, name, switches, limits, crew, where)
     if crew is None:
         return ended(workspace.load(run_id))
-    run = sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal(), in_advance=no_input or "")
-    return ended(run)
+    return drive(workspace, run_id, crew, settings, no_input or "")
 
 
 def _take_over(

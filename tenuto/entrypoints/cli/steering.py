@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tenuto.entrypoints.cli.driving import LIMIT_HELP, crew_of, ended, limits_of, narrate, on_terminal
+from tenuto.entrypoints.cli.driving import LIMIT_HELP, crew_of, drive, ended, limits_of
 from tenuto.entrypoints.cli.frame import Answer, Command
 from tenuto.entrypoints.cli.runs import chosen, open_existing, run_argument
 
@@ -62,7 +62,6 @@ def release(run: str | None) -> Answer:
 def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, no_drive: bool) -> Answer:
     """Go on: after a pause, a crash, a decision."""
     from tenuto.drivers.persons import command
-    from tenuto.drivers.session import sit
     from tenuto.drivers.settings import read_settings
 
     workspace = open_existing()
@@ -76,7 +75,7 @@ def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, no_dr
         command(workspace, run_id, {"do": "Resume", "decision": "retry", "early": now})
     if crew is None:
         return ended(workspace.load(run_id))
-    return ended(sit(workspace, run_id, crew, settings, watcher=narrate, ask=on_terminal()))
+    return drive(workspace, run_id, crew, settings)
 
 
 @click.command(

@@ -17,7 +17,7 @@ from tenuto.entrypoints.inert import inert
 if TYPE_CHECKING:
     from rich.console import Console
 
-_COLOURS = {
+COLOURS = {
     "running": "cyan", "restarting": "cyan", "dispatched": "cyan", "created": "cyan",
     "completed": "green", "graduated": "green", "poc-complete": "green", "success": "green", "ok": "green",
     "failed": "red", "lost": "red", "damage": "red", "problem": "red",
@@ -81,7 +81,7 @@ def _show_line(part: str | Heading | Marked, console: Console) -> None:
 
     line = Text(inert(_text(part)), style="bold" if isinstance(part, Heading) else "")
     if isinstance(part, Marked):
-        line.stylize(_COLOURS.get(part.status, ""), 0, len(part.status))
+        line.stylize(COLOURS.get(part.status, ""), 0, len(part.status))
     console.print(line, soft_wrap=True)
 
 
@@ -106,7 +106,7 @@ def _show_table(table: Table, console: Console | None) -> None:
     for row in (table.heads, *rows):
         line = Text(style="bold" if row is table.heads else "")
         for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            shown = Text(cell, style=_COLOURS.get(cell, "") if number == coloured else "")
+            shown = Text(cell, style=COLOURS.get(cell, "") if number == coloured else "")
             shown.truncate(width, overflow="ellipsis", pad=number < len(widths) - 1)
             line.append("  " if number else "").append_text(shown)
         console.print(line, no_wrap=True, crop=False, soft_wrap=True)
