@@ -214,3 +214,47 @@ def test_the_pointer_may_hold_little_more_than_a_name(repository: Repository, te
     repository.must("INIT task: one", "INIT task: two")
     (repository.root / "docs/orchestrator/context/current-task.md").write_text(text)
     assert "\nTASK: one\n" in repository.say("SUMMARY")
+
+
+# ---- condensed, and nothing lost -------------------------------------------------------------------
+
+RUN_IN = """**Design: currency formatter**
+
+*Decisions.* Integer minor units throughout.
+
+*Signatures.* In the order of their use:
+
+~~~rust
+pub enum Currency { Eur, Usd, Jpy }
+pub fn parse(s: &str) -> Result<Money, ParseError>;
+~~~
+
+As well as, in other places,
+
+~~~
+impl Money { pub fn checked_add(self, o: Money) -> Option<Money>; }
+namespace pay { int charge(const Card& c, long cents); }
+~~~
+
+*Edge cases.* (1) The smallest number must format without overflow. (2) An unknown locale falls back to "en".
+(3) Empty input is `ParseError::Empty`.
+
+*Background.* Before this change every part had its own formatter, and no two agreed about negative numbers.
+Eleven of them were counted, by hand, over two summers, in a table that is still worth reading for other reasons.
+"""
+
+
+@pytest.mark.parametrize("phase", ["implementation", "testing"])
+def test_labels_set_into_their_paragraph_and_blocks_on_one_line_are_read(repository: Repository, phase: str) -> None:
+    """Each signature and each edge case, also one on the second line of its paragraph; not the background."""
+    repository.must("INIT task: t", f"STORE phase: spec content: {RUN_IN}")
+    pack = repository.say(f"RETRIEVE needs: spec for_phase: {phase}")
+    for needed in ("enum Currency", "fn parse", "checked_add", "int charge", "overflow", 'back to "en"', "ParseError::Empty"):
+        assert needed in pack
+    assert "Eleven" not in pack
+
+
+def test_the_history_of_a_task_that_is_not_there_is_refused(repository: Repository) -> None:
+    repository.must("INIT task: t")
+    assert repository.say("HISTORY task: nope") == error("No task found with slug: nope")
+    assert "Task Initialized" in repository.say("HISTORY task: t")

@@ -168,6 +168,9 @@ def read_history(workspace: Workspace, filter: str, task: str) -> History:
     slug = candidates(task)[-1] if task else ""
     words = filter.lower()
     chosen = [entry for entry in entries if words in entry.lower() and (not slug or f"**Task:** {slug}\n" in entry)]
+    if slug and not any(f"**Task:** {slug}\n" in entry for entry in entries):
+        with workspace.turn() as turn:
+            named(turn, task)  # refused where there is no such task; one without entries is none the less there
     whole = len(chosen) == len(entries) and not words
     shown = (head + "".join(chosen)) if whole else "".join(chosen)
     return {

@@ -219,6 +219,9 @@ def _namespace(code: Code, at: int, stop: int, found: Declared) -> int:
     head = read_head(code, at, stop, any_brace=True)
     end = body_end(code, head, stop)
     if end <= head.end or found.nested >= _DEEPEST:
+        inside_line = code[at].partition("{")[2].strip()
+        if inside_line and (opens_type(inside_line) or opens_function(inside_line, bare(inside_line), True, False)):
+            found.functions.update(range(at, head.end))  # all of it on one line
         return head.end
     before = len(found.lines())
     inside = Declared(found.nested + 1)

@@ -50,6 +50,8 @@ _HTML_NAMES = set(
 _BOLD_LABEL = pattern(
     r"^(?:\W{1,4}\s)?(\*\*|__|\*)(?=\S)([^*]{1,70}?)(?:\s*:\s*\1|\1\s*(?:\([^()]*\)\s*)?(?::|[—–]|-(?=\s)))\s*(.*)$"
 )
+# Set into its paragraph, as in books: `*Edge cases.* An empty list is ...`
+_RUN_IN_LABEL = pattern(r"^(\*\*|__|\*|_)(?=\w)([^*_.:]{1,50})\.\1(?:\s+(.*))?$")
 _PLAIN_LABEL = pattern(r"^((?:[A-Za-z`(][^\s:]*)(?:\s[^\s:]+){0,6}):(?:\s+(.*))?$")
 _KEY = pattern(r'^\s*"([A-Za-z_][\w .-]*)"\s*:\s*(.*)$')
 
@@ -205,6 +207,8 @@ def label_of(line: str) -> Label | None:
     text = (text[item.end() :] if item else text).strip()
     if found := _BOLD_LABEL.match(text):
         return Label(found.group(2), found.group(3))
+    if (found := _RUN_IN_LABEL.match(text)) and len(found.group(2).split()) < 6:
+        return Label(found.group(2), found.group(3) or "")
     if ":" in text[:72] and (found := _PLAIN_LABEL.match(text)):
         title, rest = found.group(1), found.group(2) or ""
         if len(title) <= 60 and (not rest or (title[0].isupper() and len(title.split()) <= 4)):

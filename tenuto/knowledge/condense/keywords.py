@@ -202,7 +202,8 @@ def opens_namespace(line: str) -> bool:
     word = first_word(text)
     if word not in _NAMESPACES and not text.startswith('"C"'):
         return False
-    if "=" in text or ";" in text or text[len(word) :][:1] in {".", "("}:
+    head = text.partition("{")[0]  # behind it stands what is inside, where all is on one line
+    if "=" in head or ";" in head or text[len(word) :][:1] in {".", "("}:
         return False
     return word != "package" or "{" in text
 
