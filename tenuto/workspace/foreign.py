@@ -3,11 +3,11 @@
     known(turn, key, found)     nothing new: a render of ours, or an edit that was absorbed before
     absorb(turn, run, ...)      the dialect says the edit in commands, decide() judges each
 
-Others start from one of our renders, or from what they wrote themselves the last time, before we showed
-what we made of it. With the wrong base our own changes since then would look like something they took back.
-The base is the version with the fewest differing places, the newest of several. Places that others changed
-before are not counted: a flag that goes on and off makes an old version look near. Where no version fits
-exactly, older renders are made again from the journal and compared, too.
+With the wrong base our own changes since then would look like something they took back. Whoever wrote before started from
+their last text or from a render that came after it, whichever differs less. If neither explains the edit, it was somebody
+else, or an old copy: then every render counts, the ones that are no longer kept made again from the journal, and the
+base is the one with the fewest differing places, the newest of several. Places that others changed before are not counted
+there: a flag that goes on and off makes an old version look near.
 
 Loaded only when a file is not as we left it.
 """
@@ -52,9 +52,16 @@ def _is_torn(turn: Turn, key: str, found: bytes) -> bool:
     for new in bodies[:1]:
         at = next((n for n, (a, b) in enumerate(zip(new, found, strict=False)) if a != b), min(len(new), len(found)))
         rest = found[at:]
+        if not rest:  # a beginning only: our write never makes the file shorter than what stood there
+            return any(len(old) <= at for old in bodies[1:])
         if at and (not rest.strip() or any(rest == old[at : len(found)] for old in bodies[1:])):
             return True
     return False
+
+
+def took_over(turn: Turn, key: str, body: bytes) -> None:
+    """A file from before us, adopted in this turn: known from now on, and what its writers may start from again."""
+    _last(turn, key).follow(turn, key, body, body)
 
 
 def absorbed_before(turn: Turn, key: str, found: bytes) -> bool:
@@ -101,23 +108,24 @@ def _read(turn: Turn, run: Run, dialect: Dialect, path: str, base: bytes, found:
 
 
 class _Last:
-    """The edit of a file that was absorbed last: its text, the version it started from, the edits before it, and
-    the places that they changed."""
+    """The edit of a file that was absorbed last: its text, the version it started from, the render before it was absorbed,
+    the edits before it, and the places that they changed."""
 
-    __slots__ = ("absorbed", "base", "places", "text")
+    __slots__ = ("absorbed", "base", "places", "render", "text")
 
     def __init__(self, note: str | None) -> None:
         head, _, text = (note or "").partition("\n")
-        self.base, self.absorbed, places = loads(head) if head else ("", [], [])
-        self.places: list[Place] = [tuple(place) for place in places]
+        self.base, self.render, self.absorbed, places = loads(head) if head else ("", "", [], [])
+        self.places: set[Place] = {tuple(place) for place in places}
         # Every byte is a character here: a note is text, and the file may be anything.
         self.text = text.encode("latin-1") if note else None
 
     def follow(self, turn: Turn, key: str, base: bytes, found: bytes) -> None:
-        absorbed = [*self.absorbed, digest(found)][-_REMEMBERED:]
         changed = list(differences(base, found))[:_PLACES]
-        places = [*(place for place in self.places if place not in changed), *changed][-_PLACES:]
-        turn.tx.put_note(f"foreign:{key}", f"{dumps([digest(base), absorbed, places])}\n{found.decode('latin-1')}")
+        places = [*sorted(self.places.difference(changed)), *changed][-_PLACES:]
+        renders = turn.tx.renders(key, 1)
+        head = dumps([digest(base), renders[0][0] if renders else "", [*self.absorbed, digest(found)][-_REMEMBERED:], places])
+        turn.tx.put_note(f"foreign:{key}", f"{head}\n{found.decode('latin-1')}")
 
 
 def _last(turn: Turn, key: str) -> _Last:
@@ -125,12 +133,18 @@ def _last(turn: Turn, key: str) -> _Last:
 
 
 def _base(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: bytes) -> bytes:
-    last = _last(turn, key)
-    bodies = [last.text, *(body for _, body, _, _ in turn.tx.renders(key))]
-    candidates = [body for body in bodies if body and body != found]
-    base, doubts = nearest(candidates, found, last.places)
-    if doubts:
-        base, _ = nearest([*candidates, *_older(turn, run, dialect, path, key)], found, last.places)
+    last, renders = _last(turn, key), turn.tx.renders(key)
+    kept = [body for _, body, _, _ in renders if body is not None and body != found]
+    if last.text is not None and last.text != found:
+        since = [render[0] for render in renders].index(last.render) if last.render in [r[0] for r in renders] else len(renders)
+        fresh = [body for _, body, _, _ in renders[:since] if body is not None and body != found]
+        base = min([last.text, *fresh], key=lambda body: (len(_counted(body, found, last.places)), _leaves_of(body, found)))
+        if not _doubts(base, found, last.places):
+            return base
+        kept = [base, *kept]
+    base = _nearest(kept, found, last.places)
+    if _doubts(base, found, last.places):
+        base = _nearest([*kept, *_older(turn, run, dialect, path, key)], found, last.places)
     return base
 
 
@@ -151,17 +165,20 @@ def _older(turn: Turn, run: Run, dialect: Dialect, path: str, key: str) -> list[
     return made[::-1]
 
 
-def nearest(bodies: list[bytes], found: bytes, places: list[Place]) -> tuple[bytes, int]:
-    """The body with the fewest differing places, of equally near ones the first; and how many of them are doubtful:
-    what stands in the body and is another now may be theirs, or ours from before. What was added is theirs."""
-    if not bodies:
-        return b"", 0
-    uncounted = set(places)
-    counted = [
-        {place: added for place, added in differences(body, found).items() if place not in uncounted} for body in bodies
-    ]
-    least = min(counted, key=len)
-    return bodies[counted.index(least)], sum(not added for added in least.values())
+def _nearest(bodies: list[bytes], found: bytes, places: set[Place]) -> bytes:
+    return min(bodies, key=lambda body: len(_counted(body, found, places)), default=b"")
+
+
+def _doubts(base: bytes, found: bytes, places: set[Place]) -> bool:
+    """What stands in the base and is another now may be theirs, or ours from before. What was added is theirs."""
+    return not all(_counted(base, found, places).values())
+
+
+def _counted(body: bytes, found: bytes, places: set[Place]) -> dict[Place, bool]:
+    return {
+        place: added for place, added in differences(body, found).items()
+        if not any(place[:depth] in places for depth in range(1, len(place) + 1))
+    }  # fmt: skip
 
 
 def differences(before: bytes, after: bytes) -> dict[Place, bool]:
@@ -187,6 +204,31 @@ def _differ(one: Any, other: Any, place: Place, found: dict[Place, bool]) -> Non
                 _differ(left, right, (*place, str(number)), found)
     else:
         found[place] = one is _ABSENT
+
+
+def _leaves_of(before: bytes, after: bytes) -> int:
+    try:
+        return _leaves(loads_strict(before), loads_strict(after))
+    except NotJson:
+        return len(differences(before, after))
+
+
+def _leaves(one: Any, other: Any) -> int:
+    """How much differs: an entry more in a list weighs what it holds."""
+    if one == other:
+        return 0
+    if isinstance(one, list) and isinstance(other, list):
+        one, other = dict(enumerate(one)), dict(enumerate(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [*one, *(name for name in other if name not in one)]
+        return sum(_leaves(one.get(name, _ABSENT), other.get(name, _ABSENT)) for name in names)
+    return max(_size(one), _size(other))
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return max(1, sum(map(_size, value))) if isinstance(value, list) else 1
 
 
 _ABSENT = object()

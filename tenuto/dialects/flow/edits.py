@@ -42,7 +42,7 @@ def understand(run: Run, path: str, before: bytes, after: bytes) -> Iterator[Any
     if new.get("workflow_id") != old.get("workflow_id"):
         raise Refused("not-yours", "workflow_id names the workflow; it cannot become another one", path=path)
     told = yield from _history(run, _list(old, "agent_history"), _list(new, "agent_history"))
-    yield from _checkpoints(_list(old, "user_checkpoints"), _list(new, "user_checkpoints"))
+    yield from _checkpoints(run, _list(old, "user_checkpoints"), _list(new, "user_checkpoints"))
     yield from _commits(_list(old, "commits_created"), _list(new, "commits_created"))
     yield from _phase(run, old, new)
     yield from _rest(old, new)
@@ -62,18 +62,32 @@ def _history(run: Run, old: list[Any], new: list[Any]) -> Any:
     """Returns what was told afterwards of delegations that had ended."""
     if len(new) < len(old):
         raise Refused("history-rewritten", "agent_history only grows", "undo the change", key="agent_history")
-    attempts, told = list(run["attempts"]), {}
+    attempts, told = _attempts_of(run, old), {}
     for number, said in enumerate(new):
         if not isinstance(said, dict) or not isinstance(said.get("agent"), str):
             raise Refused("bad-entry", f"agent_history[{number}] names no agent", key="agent_history")
         if number >= len(old):
             yield from _delegated(run, said)
-        elif said != old[number] and number < len(attempts):
+            continue
+        attempt = attempts[number]
+        if said != old[number] and attempt is not None:
             changed = {key: value for key, value in said.items() if value != old[number].get(key, ABSENT)}
-            rest = yield from _changed(run, attempts[number], changed)
+            rest = yield from _changed(run, attempt, changed)
             if rest:
-                told[attempts[number]] = rest
+                told[attempt] = rest
     return told
+
+
+def _attempts_of(run: Run, entries: list[Any]) -> list[str | None]:
+    """Which attempt each entry is about. Theirs and ours may stand in another order than in the run by now."""
+    left = dict(run["attempts"])
+    found: list[str | None] = []
+    for said in entries:
+        named = (said.get("agent"), said.get("task", "")) if isinstance(said, dict) else None
+        match = next((key for key, attempt in left.items() if (attempt["role"], attempt["task"]) == named), None)
+        left.pop(match, None)  # type: ignore[arg-type]
+        found.append(match)
+    return found
 
 
 def _delegated(run: Run, said: Json) -> Iterator[Any]:
@@ -110,8 +124,11 @@ def _changed(run: Run, attempt: str, changed: Json) -> Any:
     return {key: value for key, value in rest.items() if entry(known).get(key) != value}
 
 
-def _checkpoints(old: list[Any], new: list[Any]) -> Iterator[Any]:
+def _checkpoints(run: Run, old: list[Any], new: list[Any]) -> Iterator[Any]:
+    since = [decision["step"] for decision in run["decisions"][len(old) :] if decision["approved"]]
     for said in _appended(old, new, "user_checkpoints"):
+        if said.get("approved") is True and said.get("phase") in since:
+            continue  # approved by somebody else since they read the file
         if said.get("phase") not in PHASES or not isinstance(said.get("approved"), bool):
             raise Refused("bad-entry", "user_checkpoints: an entry has a phase and approved, true or false", key="user_checkpoints")
         told = {key: value for key, value in said.items() if key not in CHECKPOINT}
@@ -142,11 +159,13 @@ def _appended(old: list[Any], new: list[Any], key: str) -> list[Json]:
 
 
 def _phase(run: Run, old: Json, new: Json) -> Iterator[Any]:
-    wanted = new.get("phase")
+    wanted, every = new.get("phase"), (*PHASES, COMPLETE)
     if wanted == old.get("phase") or wanted == phase_of(run):
         return
-    if wanted not in (*PHASES, COMPLETE):
+    if wanted not in every:
         raise Refused("no-such-phase", f"there is no phase {wanted!r}", key="phase")
+    if old.get("phase") in every and every.index(old["phase"]) < every.index(wanted) < every.index(phase_of(run)):
+        return  # forwards for them, and the run is past it already
     yield {"do": "Advance", "to": "COMPLETE" if wanted == COMPLETE else wanted}
 
 

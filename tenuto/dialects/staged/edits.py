@@ -9,8 +9,9 @@
     files                       recorded, as told
     what we do not know         kept where it stands
 
-Labels that follow from all this (stages' statuses, counts, times) are not asked for: ours are shown again. Anything
-else that does not agree with the run after these commands is refused by name.
+Labels that follow from all this (stages' statuses, counts, times) are not asked for: ours are shown again. Where the run
+has moved on since the version that they started from, it stays where it is. Anything else that does not agree with the run
+after these commands is refused by name.
 
 A generator: after each command the run stands where that command led.
 """
@@ -37,6 +38,7 @@ _LABELS = ("updatedAt", "stoppedAt", "startedAt")
 _STAGE_LABELS = ("status", "restartCount", "enabled", "blockReason", "phases")
 _PHASE_LABELS = ("status", "fixAttempts", "dispatchRetries", "reviewResult")
 # Must agree with the run when all is done.
+_OVER = ("completed", "failed", "cancelled", "graduated", "poc-complete")
 _CLAIMS = (
     "version", "task", "status", "currentStage", "currentPhase", "pipelineProfile", "schedule", "gates", "failure",
     "restartHistory",
@@ -50,12 +52,14 @@ def understand(root: str | None, run: Run, before: bytes, after: bytes) -> Itera
     if new.get("version") != VERSION:
         raise Refused("bad-version", f"{FILE} has version {new.get('version')!r}, not {VERSION}", path=FILE)
     found = changes(old, new)
+    since = [place for place, _, _ in changes(old, document(run))]  # what is another by now than when they read it
     yield from _settings(found)
     yield from _reviews(run, old, new)
     yield from _restarts(run, found)
-    yield from _position(root, run, new, found)
-    yield from _status(root, run, new, found)
-    _refuse_claims(run, new, found)
+    yield from _position(root, run, old, new, found)
+    if ("status",) not in since or run["status"] not in _OVER:
+        yield from _status(root, run, new, found)
+    _refuse_claims(run, [change for change in found if change[0] not in since])
     yield _unknown(found)
 
 
@@ -102,7 +106,7 @@ def _restarts(run: Run, found: list[Change]) -> Iterator[Any]:
             }  # fmt: skip
 
 
-def _position(root: str | None, run: Run, new: Json, found: list[Change]) -> Iterator[Any]:
+def _position(root: str | None, run: Run, old: Json, new: Json, found: list[Change]) -> Iterator[Any]:
     target = _told(found, "currentPhase")
     if target is None or target == run["position"]:
         return
@@ -110,8 +114,10 @@ def _position(root: str | None, run: Run, new: Json, found: list[Change]) -> Ite
     if target not in steps:
         raise Refused("no-such-phase", f"the schedule has no phase {target!r}; it has {', '.join(steps)}", phase=target)
     if run["position"] in steps and steps.index(target) < steps.index(run["position"]):
-        yield from _back(run, target)
-        return
+        started = old.get("currentPhase")
+        if started not in steps or steps.index(target) < steps.index(started):
+            yield from _back(run, target)
+        return  # forwards for them, and the run is past it already
     while run["position"] != target:
         yield from _forward(root, run, _object(new.get("files")))
 
@@ -164,7 +170,7 @@ def _status(root: str | None, run: Run, new: Json, found: list[Change]) -> Itera
             yield from _forward(root, run, _object(new.get("files")))
 
 
-def _refuse_claims(run: Run, new: Json, found: list[Change]) -> None:
+def _refuse_claims(run: Run, found: list[Change]) -> None:
     shown = document(run)
     for place, _, claimed in found:
         top = place[0]

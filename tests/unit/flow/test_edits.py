@@ -128,3 +128,30 @@ def test_histories_only_grow(started: Repository) -> None:
 def test_a_broken_rewrite_is_named_refused_and_left(started: Repository, text: str) -> None:
     started.write(text)
     refused(started)
+
+
+# ---- at the same time ----------------------------------------------------------------------------------
+
+
+def test_entries_are_told_apart_by_what_they_are_not_by_where_they_stand(started: Repository) -> None:
+    """They add a delegation to the version before ours, then end it, still without having seen ours."""
+    theirs = started.state
+    started.flow.update_delegation(agent="ours", task="one")
+    begun = {**theirs, "agent_history": [ENTRY]}
+    started.write(begun)
+    started.flow.get_current_state()
+    started.write({**begun, "agent_history": [{**ENTRY, "status": "completed", "output_summary": "Found it"}]})
+    history = started.flow.get_current_state()["agent_history"]
+    assert [(entry["agent"], entry["status"]) for entry in history] == [
+        ("ours", "in_progress"),
+        ("deep_research", "completed"),
+    ]
+
+
+def test_the_same_approval_from_two_sides_is_one(started: Repository) -> None:
+    theirs = started.state
+    started.flow.update_user_checkpoint(phase="understanding", approved=True)
+    started.flow.update_user_checkpoint(phase="planning", approved=True)
+    started.write({**theirs, "user_checkpoints": [APPROVAL], "phase": "planning", "note": "kept"})
+    state = started.flow.get_current_state()
+    assert (state["phase"], state["note"], len(state["user_checkpoints"])) == ("execution", "kept", 2)

@@ -237,3 +237,33 @@ def test_an_approval_of_a_hook_opens_the_gate_only_with_the_file(started: Reposi
     (started.phases / "1.3-plan-review.json").write_text(json.dumps(APPROVED))
     started.edit(files={**started.state["files"], "1.3": ".agents/tmp/phases/1.3-plan-review.json"})
     assert started.staged.advance()["currentPhase"] == "2.1"
+
+
+# ---- at the same time ----------------------------------------------------------------------------------
+
+
+def test_a_hook_that_moves_on_from_an_older_version_does_not_move_us_back(started: Repository) -> None:
+    """It read phase 0 and writes 1.1; meanwhile two of our commands went to 1.2. Its counter counts, its move is old."""
+    theirs = started.state
+    started.go_to("1.2")
+    started.write({**theirs, "currentPhase": "1.1", "currentStage": "PLAN", "loopIteration": 1})
+    state = started.staged.update({"webSearch": False})
+    assert (state["currentPhase"], state["loopIteration"]) == ("1.2", 1)
+
+
+def test_a_hook_that_writes_after_the_end_changes_no_end(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    repository.go_to("4.3")
+    theirs = repository.state
+    repository.output("4.3")
+    repository.staged.advance()
+    repository.write({**theirs, "status": "stopped", "loopIteration": 1})
+    state = repository.staged.read()
+    assert (state["status"], state["loopIteration"]) == ("completed", 1)
+
+
+def test_a_move_through_a_closed_gate_is_refused_from_an_older_version_too(started: Repository) -> None:
+    theirs = started.state
+    started.go_to("1.2")
+    started.write({**theirs, "currentPhase": "2.1", "currentStage": "IMPLEMENT"})
+    refused(started)
