@@ -48,7 +48,7 @@ def follow(case: Case, step: Any, outcome: Any) -> list[Any]:
 
 def _route(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
     run = case.run
-    hops = [dict(hop) for hop in rule["route"]]
+    hops: list[Any] = [dict(hop) for hop in rule["route"]]
     for hop in hops[:-1] or hops:
         hop["findings"] = _paths(case, step, rule["with"])
     for hop in hops:

@@ -52,9 +52,9 @@ def _leave_open_visits(run: Run, e: Any) -> None:
 
 
 def made_by_hand(run: Run, e: Any) -> None:
-    """A hop that waited for an engine was done by somebody else."""
-    if e["status"] == "success" and e["item"] is None and run["queue"] and run["queue"][0]["step"] == e["step"]:
-        run["queue"] = run["queue"][1:]
+    """A hop that waited for an engine was done by somebody else; whoever did something else left that way."""
+    if e["status"] == "success" and run["queue"]:
+        run["queue"] = run["queue"][1:] if run["queue"][0]["step"] == e["step"] and e["item"] is None else []
 
 
 def visit_started(run: Run, e: Any) -> None:

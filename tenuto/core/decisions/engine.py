@@ -51,7 +51,8 @@ def _refuse_engaging(run: Any, pipeline: Any) -> None:
     if run["stay"] is not None or in_flight(run) or (run["order"] == "any" and running_visits(run)):
         names = ", ".join(visit["step"] for visit in running_visits(run))
         raise Refused("visit-open", f"run {run['id']} is in the middle of a step: {names}", "let it end first")
-    if pipeline["starts_from"] == "poc-complete" and run["status"] != "poc-complete":
+    resting = run["pause"]["resting"] if run["pause"] else run["status"]
+    if pipeline["starts_from"] == "poc-complete" and resting != "poc-complete":
         message = f"pipeline {pipeline['name']} goes on from a finished proof of concept; run {run['id']} is {run['status']}"
         raise Refused("not-poc-complete", message, "tenuto run --pipeline poc", status=run["status"])
     if run["status"] in (*ENDED, "waiting_gate"):
@@ -60,22 +61,32 @@ def _refuse_engaging(run: Any, pipeline: Any) -> None:
 
 
 def first_open(run: Any, pipeline: Any) -> str:
-    """Where an engine begins in a run that somebody else led so far: the first step that is not done."""
-    order = [step for step in pipeline["steps"] if not step["aside"]]
-    return next((str(step["id"]) for step in order if not _is_done(run, order, step)), str(order[-1]["id"]))
+    """Where an engine begins in a run that somebody else led so far: the first step that is not done.
+
+    What came of a step holds for what was there: after later work on a step before it, it is to be done again.
+    """
+    ended = {visit["step"]: visit["ended_at"] or "" for visit in run["visits"] if visit["status"] == "success"}
+    before, last = "", ""
+    for step in pipeline["steps"]:
+        if not step["aside"]:
+            last = str(step["id"])
+            if not _is_done(run, step, ended.get(last, ""), before):
+                return last
+        before = max(before, ended.get(step["id"], ""))
+    return last
 
 
-def _is_done(run: Any, order: list[Any], step: Any) -> bool:
+def _is_done(run: Any, step: Any, ended: str, before: str) -> bool:
+    """`before`: when the work on the steps before it ended."""
     state = run["steps"].get(step["id"])
-    if state and state["status"] in ("completed", "skipped"):
+    if state and state["status"] == "skipped":
+        return True
+    if state and state["status"] == "completed" and ended >= before:
         return True
     if step["kind"] != "gate":
         return False
-    # An approval holds for what was there: work that ended after it is to be approved again.
-    before = {one["id"] for one in order[: order.index(step)]}
-    last = max((visit["ended_at"] or "" for visit in run["visits"] if visit["step"] in before), default="")
     words = [decision for decision in run["decisions"] if decision["name"] == step["gate"]["name"]]
-    return bool(words) and words[-1]["approved"] and words[-1]["at"] >= last
+    return bool(words) and words[-1]["approved"] and words[-1]["at"] >= before
 
 
 def begin_visit(case: Case, c: Any) -> list[Any]:
@@ -210,6 +221,21 @@ def retry_step(case: Case, c: Any) -> list[Any]:
     return events
 
 
+def fork(case: Case, c: Any) -> list[Any]:
+    """The steps before it are not done again. Those that only a route leads to, and those behind, are as in any new run."""
+    run, pipeline = case.run, _pipeline(case)
+    if run["attempts"] or run["visits"]:
+        raise Refused("run-begun", f"run {run['id']} has begun; only a new one can be a fork", "tenuto fork RUN --at STEP")
+    order = [step["id"] for step in pipeline["steps"]]
+    if c["at_step"] not in order:
+        message = f"pipeline {pipeline['name']} has no step {c['at_step']!r}; it has: {', '.join(order)}"
+        raise Refused("no-such-step", message, step=c["at_step"])
+    before = [step["id"] for step in pipeline["steps"][: order.index(c["at_step"])] if not step["aside"]]
+    forked = case.event("Forked", source=c["source"], at_step=c["at_step"], at_version=c["at_version"])
+    reason = f"carried over from {c['source']}"
+    return [forked, *(case.event("StepSkipped", step=step, reason=reason) for step in before)]
+
+
 def _end(case: Case, step: Any, told: Any) -> list[Any]:
     """The visit ends with this outcome, and what follows it follows."""
     success = told["name"] in _SUCCESS
@@ -269,5 +295,5 @@ def _require(case: Case, act: str) -> None:
 
 DECIDERS = {
     "Engage": engage, "BeginVisit": begin_visit, "RecordAction": record_action, "PlanVisit": plan_visit,
-    "Conclude": conclude, "RetryStep": retry_step,
+    "Conclude": conclude, "RetryStep": retry_step, "Fork": fork,
 }  # fmt: skip
