@@ -19,7 +19,7 @@ from tenuto.core.names import check, check_path
 from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Damaged, Refused, SchemaSkew
-from tenuto.stores.engine import IntegrityError
+from tenuto.stores.engine import IntegrityError, InterfaceError, ProgrammingError
 from tenuto.stores.schema import SCHEMA_VERSION
 from tenuto.stores.verify import DOES_NOT_FOLD, REPO, rebuild
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tenuto.core.records import Json
 
 FORMAT = 1
+# What a record raises that our export can never have made: something is missing in it, or of another kind.
+NOT_WHOLE = (LookupError, TypeError, AttributeError, ValueError, OverflowError, InterfaceError, ProgrammingError)
 _OURS_ALONE = ("shelf:", "unproven:")  # notes about files in this very place
 
 

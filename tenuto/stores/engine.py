@@ -43,6 +43,8 @@ else:
     import _sqlite3
 
 DatabaseError = _sqlite3.DatabaseError
+InterfaceError = _sqlite3.InterfaceError
 IntegrityError = _sqlite3.IntegrityError
 OperationalError = _sqlite3.OperationalError
+ProgrammingError = _sqlite3.ProgrammingError
 connect = _sqlite3.connect

@@ -77,6 +77,28 @@ def is_there(path: str) -> bool:
     return True
 
 
+def make_folder(path: str) -> None:
+    """With the folders above it; each may be there already. Those that were not survive a loss of power."""
+    try:
+        posix.mkdir(path)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        make_folder(path.rpartition("/")[0])
+        make_folder(path)
+        return
+    sync_folder(path.rpartition("/")[0] or "/")
+
+
+def sync_folder(path: str) -> None:
+    """What was made in it, or renamed into it, is there for good."""
+    folder = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    try:
+        posix.fsync(folder)
+    finally:
+        posix.close(folder)
+
+
 def migrate(connection: Any) -> None:
     """Under the lock. Each step is one transaction, so a crash leaves a whole version."""
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -24,7 +24,7 @@ from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged
 from tenuto.stores.cards import card
 from tenuto.stores.engine import DatabaseError, IntegrityError, OperationalError, connect
-from tenuto.stores.schema import check_version, is_there, migrate
+from tenuto.stores.schema import check_version, is_there, make_folder, migrate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ class SqliteJournal:
         try:
             return os.open(self.directory + "/lock", flags, 0o644)
         except FileNotFoundError:
-            from os import makedirs
-
-            makedirs(self.directory, exist_ok=True)
+            make_folder(self.directory)
             return os.open(self.directory + "/lock", flags, 0o644)
 
     def _stand_in_line(self) -> None:

@@ -7,17 +7,18 @@ head and the end of the copy, and the transaction around reading one back.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from tenuto.encoding import NotJson, dumps, loads, sha256
 from tenuto.errors import Damaged, NotFound, SchemaSkew
-from tenuto.stores.backup import FORMAT, Import, head, packed, records, stored_by, unpacked
+from tenuto.stores.backup import FORMAT, NOT_WHOLE, Import, head, packed, records, stored_by, unpacked
 from tenuto.stores.schema import SCHEMA_VERSION
-from tenuto.workspace.objects import import_file, object_path
+from tenuto.workspace.objects import hash_file, import_open_file, object_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
+    from typing import Any, Self
 
     from tenuto.core.records import Json
     from tenuto.workspace.turn import Workspace
@@ -60,43 +61,82 @@ def _parts(path: str, sha: str) -> Iterator[Json]:
 
 def import_lines(workspace: Workspace, lines: Iterable[bytes]) -> Import:
     """Read a backup back. Whatever is wrong with it: nothing was taken."""
-    made: list[str] = []
+    journal: Any = workspace.journal
+    journal.lock()
     try:
-        with workspace.journal.write():
-            taking = Import(workspace.journal.connection())  # type: ignore[attr-defined]
-            for record in _checked(lines):
-                try:
-                    if record["kind"] == "object":
-                        made += _keep_part(workspace, record)
-                    else:
-                        taking.take(record)
-                except (KeyError, TypeError, AttributeError, ValueError) as error:
-                    raise _damaged(f"a record of kind {record['kind']!r} is not whole: {error!r}") from None
-            taking.finish()
-            return taking
-    except BaseException:
-        for path in made:
-            os.unlink(path)
-        raise
-
-
-def _keep_part(workspace: Workspace, record: Json) -> list[str]:
-    """One part of a large object. With the last one it is kept, if it is what it should be."""
-    sha = record["sha256"]
-    parts = f"{workspace.state}/import-{os.getpid()}"
-    with open(parts, "ab") as file:
-        file.write(unpacked(record))
-    if not record["last"]:
-        return []
-    try:
-        known = os.path.exists(object_path(workspace.state, sha))
-        found, _, path = import_file(workspace.state, parts)
+        with _Objects(workspace.state) as objects:
+            journal.begin()
+            try:
+                taking = Import(journal.connection())
+                _take_all(_checked(lines), taking, objects)
+            except BaseException as error:
+                journal.rollback(error)
+                raise
+            journal.commit()
     finally:
-        os.unlink(parts)
-    if found != sha:
-        os.unlink(path)
-        raise _damaged(f"the stored file {sha} is not what was stored")
-    return [] if known else [path]
+        journal.unlock()
+    return taking
+
+
+def _take_all(records: Iterable[Json], taking: Import, objects: _Objects) -> None:
+    for record in records:
+        try:
+            if record["kind"] == "object":
+                objects.take(record)
+            else:
+                taking.take(record)
+        except NOT_WHOLE as error:
+            raise _damaged(f"a record of kind {record['kind']!r} is not whole: {error!r}") from None
+    objects.finish()
+    taking.finish()
+
+
+class _Objects:
+    """Large stored files, part by part. Unless all goes well, the commit included, none is kept that was not here before."""
+
+    def __init__(self, state: str) -> None:
+        self._state = state
+        self._parts = f"{state}/import-{os.getpid()}"
+        self._open: tuple[str, Any] | None = None  # whose parts are coming in, and the file that they go to
+        self._made: list[str] = []
+
+    def take(self, record: Json) -> None:
+        sha = record["sha256"]
+        if self._open is None:
+            self._open = (sha, open(self._parts, "wb"))  # noqa: SIM115  # until its last part
+        named, file = self._open
+        if sha != named:
+            raise _damaged(f"the stored file {named} is not whole: {sha} comes before its last part")
+        file.write(unpacked(record))
+        if record["last"]:
+            self._keep(sha)
+
+    def _keep(self, sha: str) -> None:
+        self._close()
+        with open(self._parts, "rb") as file:
+            if hash_file(file.fileno())[0] != sha:
+                raise _damaged(f"the stored file {sha} is not what was stored")
+            if not os.path.exists(object_path(self._state, sha)):
+                self._made.append(object_path(self._state, sha))
+                import_open_file(self._state, file.fileno())
+
+    def finish(self) -> None:
+        if self._open is not None:
+            raise _damaged(f"the last part of the stored file {self._open[0]} is missing")
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._close()
+        for path in [self._parts, *(self._made if kind is not None else [])]:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 def _checked(lines: Iterable[bytes]) -> Iterator[Json]:
@@ -109,7 +149,7 @@ def _checked(lines: Iterable[bytes]) -> Iterator[Json]:
         if number == 1:
             _check_head(record)
         if record["kind"] == "end":
-            if (record["lines"], record["sha256"]) != (count, hashed.hexdigest()):
+            if (record.get("lines"), record.get("sha256")) != (count, hashed.hexdigest()):
                 raise _damaged("lines are missing, or were changed")
             ended = True
             continue
@@ -134,6 +174,8 @@ def _record(number: int, line: bytes) -> Json:
 def _check_head(record: Json) -> None:
     if record["kind"] != "tenuto-journal":
         raise _damaged("it does not begin like a backup of Tenuto")
+    if not isinstance(record.get("format"), int) or not isinstance(record.get("schema"), int):
+        raise _damaged("its first line does not say which Tenuto can read it")
     if record["format"] > FORMAT or record["schema"] > SCHEMA_VERSION:
         raise SchemaSkew(
             "backup-newer", f"the backup was written by tenuto {record.get('version')}, a newer one", "upgrade tenuto"

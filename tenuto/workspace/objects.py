@@ -12,9 +12,12 @@ import posix
 from tenuto.encoding import digest, sha256
 from tenuto.errors import NotFound, Refused
 from tenuto.files.places import place, read_all, write_all
+from tenuto.stores.schema import make_folder, sync_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from tenuto.ports import Reader
 
 _CHUNK = 1 << 20
@@ -27,14 +30,9 @@ def object_path(state: str, sha: str) -> str:
 def put_object(state: str, sha: str, content: bytes) -> str:
     path = object_path(state, sha)
     if not _is_there(path):
-        temporary = _temporary(state)
-        file = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o644)
-        try:
-            write_all(file, content)
-            posix.fsync(file)
-        finally:
-            posix.close(file)
-        _settle(temporary, path)
+        with _New(state) as new:
+            write_all(new.file, content)
+            new.settle(path)
     return path
 
 
@@ -52,19 +50,14 @@ def import_file(state: str, source: str) -> tuple[str, int, str]:
 
 def import_open_file(state: str, file: int) -> tuple[str, int, str]:
     posix.lseek(file, 0, 0)
-    temporary = _temporary(state)
-    out = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o644)
     hashed, size = sha256(), 0
-    try:
+    with _New(state) as new:
         while chunk := posix.read(file, _CHUNK):
             hashed.update(chunk)
             size += len(chunk)
-            write_all(out, chunk)
-        posix.fsync(out)
-    finally:
-        posix.close(out)
-    path = object_path(state, hashed.hexdigest())
-    _settle(temporary, path)
+            write_all(new.file, chunk)
+        path = object_path(state, hashed.hexdigest())
+        new.settle(path)
     return hashed.hexdigest(), size, path
 
 
@@ -144,21 +137,30 @@ def copy_to(source: str, folder: int, name: str) -> None:
         posix.close(file)
 
 
-def _temporary(state: str) -> str:
-    _make_folder(state + "/objects")
-    return f"{state}/objects/.new-{posix.getpid()}"
+class _New:
+    """An object on its way in: durable under its name, or gone. Under the lock, so there is one of a process at a time."""
 
+    def __init__(self, state: str) -> None:
+        make_folder(state + "/objects")
+        self._path = f"{state}/objects/.new-{posix.getpid()}"
+        # What a process of this number left behind when it died is nobody's.
+        self.file = posix.open(self._path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC, 0o644)
 
-def _settle(temporary: str, path: str) -> None:
-    folder = path.rpartition("/")[0]
-    _make_folder(folder)
-    posix.rename(temporary, path)
-    for directory in (folder, folder.rpartition("/")[0]):
-        fd = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY)
-        try:
-            posix.fsync(fd)
-        finally:
-            posix.close(fd)
+    def settle(self, path: str) -> None:
+        posix.fsync(self.file)
+        folder = path.rpartition("/")[0]
+        make_folder(folder)
+        posix.rename(self._path, path)
+        self._path = ""
+        sync_folder(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        posix.close(self.file)
+        if self._path:
+            posix.unlink(self._path)
 
 
 def _is_there(path: str) -> bool:
@@ -167,14 +169,3 @@ def _is_there(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _make_folder(path: str) -> None:
-    """With the folders above it; each may be there already."""
-    try:
-        posix.mkdir(path)
-    except FileExistsError:
-        pass
-    except FileNotFoundError:
-        _make_folder(path.rpartition("/")[0])
-        _make_folder(path)
