@@ -12,6 +12,7 @@ the commands that follow are not run. Warnings go to standard error.
 
 from __future__ import annotations
 
+import posix
 import sys
 
 from tenuto.dialects.context.answers import failed, perform, plain, printed
@@ -35,7 +36,7 @@ def main(words: list[str]) -> int:
     if words in (["--help"], ["-h"], []):
         sys.stdout.write(f"{_HELP}\n\n" + "".join(f"    {usage}\n" for _, _, usage in COMMANDS.values()))
         return 0 if words else 2
-    workspace = open_workspace(".")
+    workspace = open_workspace(".", by=_who())
     status = 0
     try:
         for command, file in _commands(words, content_file, workspace):
@@ -47,6 +48,12 @@ def main(words: list[str]) -> int:
     for warning in workspace.warnings:
         sys.stderr.write(f"warning: {_inert(warning)}\n")
     return status
+
+
+def _who() -> str:
+    """Decisions are recorded with a name."""
+    name = posix.environ.get(b"USER") or posix.environ.get(b"LOGNAME") or b"user"
+    return name.decode("utf-8", "replace")
 
 
 def _answer(workspace: Workspace, command: str, content_file: str, as_json: bool) -> int:

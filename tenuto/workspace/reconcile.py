@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _ABANDONED_STEPS = 20  # of 10 ms: somebody may be between closing a file and renaming it
 _NOTHING = b"\0 \t\r\n"
+_KIND, _PLAIN_FILE = 0o170000, 0o100000
 _SMALL = 1 << 18  # bytes; larger artifacts lie in objects/, outside the database
 
 
@@ -125,7 +126,7 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
         return
     with spot:
         try:
-            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=spot.fd)
+            file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=spot.fd)
         except FileNotFoundError:
             return
         except OSError:
@@ -134,6 +135,8 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
 
     key = key_of(tree_of(run), path)
     try:
+        if os.fstat(file).st_mode & _KIND != _PLAIN_FILE:
+            raise Refused("bad-file", f"{path} is not a plain file", "move it away", path=path)
         sha, size = hash_file(file)
         if not size or sha == incoming or sha in [render[0] for render in turn.tx.renders(key)]:
             return

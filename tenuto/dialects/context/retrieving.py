@@ -7,12 +7,13 @@ made to their files are taken in first, and the latest revision stands for the o
 from __future__ import annotations
 
 from tenuto.dialects.context.language import NOTHING
+from tenuto.dialects.context.passages import INDEXED, passages_of
 from tenuto.dialects.context.places import NAME, folder_of, status_of
 from tenuto.dialects.context.storing import PHASES, artifact_at, task_name
 from tenuto.dialects.context.tasks import named
 from tenuto.dialects.context.wording import wrong
 from tenuto.encoding import digest, pretty
-from tenuto.errors import Refused
+from tenuto.errors import Refused, TenutoError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,16 +97,35 @@ def refuse_graduation(run: Run, turn: Turn | None = None) -> None:
 
 
 def look_at_artifacts(turn: Turn, run: Run) -> None:
-    """Files that others wrote or changed in the task's folder become its artifacts."""
-    files = turn.workspace.files(run["dialects"][NAME].get("tree", ""))
+    """Files that others wrote or changed in the task's folder become its artifacts; what cannot be read is said."""
     folder = folder_of(run["id"])
-    found = [(name, artifact_at(name)) for name in files.names(folder)]
+    for path, artifact in _found(turn, run, folder):
+        try:
+            _look_at(turn, run, f"{folder}/{path}", artifact)
+        except TenutoError as refusal:
+            turn.workspace.warn(f"{folder}/{path} is left alone: {refusal.message}")
+
+
+def _found(turn: Turn, run: Run, folder: str) -> list[tuple[str, str]]:
+    """(file below the folder, artifact), for every file that the layout knows."""
+    files = turn.workspace.files(run["dialects"][NAME].get("tree", ""))
+    names = files.names(folder)
     for below in ("implementations", "tests"):
-        if any(name == below for name, _ in found):
-            found += [(f"{below}/{name}", artifact_at(f"{below}/{name}")) for name in files.names(f"{folder}/{below}")]
-    for path, artifact in found:
-        if artifact:
-            turn.look(run["id"], f"{folder}/{path}", artifact)
+        if below in names:
+            try:
+                names += [f"{below}/{name}" for name in files.names(f"{folder}/{below}")]
+            except TenutoError as refusal:
+                turn.workspace.warn(f"{folder}/{below} is left alone: {refusal.message}")
+    return [(name, artifact_at(name)) for name in names if artifact_at(name)]
+
+
+def _look_at(turn: Turn, run: Run, path: str, artifact: str) -> None:
+    known = run["artifacts"].get(artifact)
+    turn.look(run["id"], path, artifact)
+    now = run["artifacts"].get(artifact)
+    if now is not None and now is not known:
+        head = turn.workspace.files().stored(turn.tx, now["sha256"], INDEXED)
+        turn.tx.index(run["id"], artifact, path, passages_of(head))
 
 
 def _latest_design(run: Run) -> str:

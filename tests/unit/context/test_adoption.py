@@ -100,6 +100,27 @@ def test_the_history_is_kept_as_it_is_and_goes_on(real: Repository) -> None:
     assert new[len(old) :].startswith(f"\n## {real.time} - Test-Writer Phase Started\n- **Task:** hello-world".encode())
 
 
+def test_documents_of_an_adopted_folder_are_found(real: Repository) -> None:
+    real.write(f"{TASKS}/hello-world-greeting/architect.md", "# Design\n\n## Greeting\n\nsay aloha politely\n")
+    assert real.ask("QUERY question: aloha")["passages"][0]["heading"] == "Design > Greeting"
+    assert real.ask("QUERY question: wave execution lifecycle")["passages"][0]["path"] == HISTORY
+
+
+def test_files_that_cannot_be_read_are_named_and_left(real: Repository, tmp_path: Path) -> None:
+    """Real folders hold names with colons, links, folders in place of files."""
+    folder = real.root / TASKS / "hello-world-greeting"
+    (folder / "implementations").mkdir()
+    (folder / "implementations/implementer:task-1.md").write_text("a colon")
+    (folder / "implementer:fix-1.md").write_text("not in the layout")
+    (folder / "spec.md").mkdir()
+    (folder / "architect.md").symlink_to(tmp_path / "elsewhere")
+    (folder / "tests").write_text("a file")
+    real.must("LIST", "START_PHASE phase: x task: hello-world-greeting")
+    said = "\n".join(real.warnings())
+    for name in ("implementer:task-1.md", "spec.md", "architect.md", "tests"):
+        assert f"{name} is left alone" in said
+
+
 def test_graduation_of_a_real_poc(real: Repository) -> None:
     real.write(f"{TASKS}/hello-world-greeting/architect.md", "# Design\n\nsay hello\n")
     real.write(f"{TASKS}/hello-world-greeting/implementations/task-001.md", "src/hello.ts\n")

@@ -100,6 +100,14 @@ def test_an_artifact_somebody_else_wrote_is_found_by_retrieve(task: Repository) 
     assert task.workspace.load("t")["artifacts"]["architect"]["by"] == "external"
 
 
+def test_an_edited_artifact_is_found_by_its_new_words(task: Repository) -> None:
+    task.must("STORE phase: architect content: # Design\n\nold words\n")
+    task.write(f"{FOLDER}/architect.md", "# Design\n\nfresh wording\n")
+    task.must("RETRIEVE for_phase: spec")
+    assert task.ask("QUERY question: fresh")["passages"]
+    assert not [p for p in task.ask("QUERY question: old")["passages"] if p["path"].endswith("architect.md")]
+
+
 def test_provenance_is_recorded(task: Repository) -> None:
     task.must("STORE phase: design-audit iteration: 2 content: fine")
     artifact = task.workspace.load("t")["artifacts"]["design-audit"]
