@@ -120,7 +120,7 @@ def _is_plain(matter: str) -> bool:
         bare = line.strip()
         if not bare:
             continue
-        if "\t" in line or bare[0] == "#":
+        if not line.isprintable() or bare[0] == "#":
             return False
         if line[0] != " ":
             key, colon, value = bare.partition(":")
