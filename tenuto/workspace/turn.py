@@ -202,6 +202,13 @@ class Turn:
         self.tx.put_blob(sha, content)
         return self._store(name, artifact, path, sha, len(content), content, where)
 
+    def take_over(self, key: str, body: bytes) -> None:
+        """The file at `key` was there before: adopted in this turn, it may be replaced, and is nobody's late write after that."""
+        from tenuto.workspace.foreign import took_over
+
+        self.seen[key] = body
+        took_over(self, key, body)
+
     def store_file(self, name: str, artifact: str, path: str, source: str, **where: Any) -> list[Any]:
         """The same for a file of any size, streamed."""
         from tenuto.workspace.objects import import_file

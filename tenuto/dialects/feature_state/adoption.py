@@ -47,7 +47,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
     if unknown:
         turn.do(run, {"do": "AbsorbEdit", "dialect": name, "path": path, "sha256": sha, "extra": unknown, **told})
     turn.do_repo({"do": "OwnFile", "path": owner_key(tree), "run": run})
-    turn.seen[owner_key(tree)] = body
+    turn.take_over(owner_key(tree), body)
     return run
 
 

@@ -42,7 +42,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
     told = str(state.get("workflow_id") or describe(folder))
     made = _run(run, state, {"tree": tree, "folder": folder, "ticket": told}, turn.at)
     turn.do(run, {"do": "Adopt", "dialect": name, "path": path, "sha256": sha, "state": made})
-    turn.seen[f"{tree}//{path}" if tree else path] = body
+    turn.take_over(f"{tree}//{path}" if tree else path, body)
     return run
 
 
@@ -51,7 +51,9 @@ def state_in(path: str, body: bytes) -> Json:
     try:
         state = loads_strict(body)
     except NotJson as problem:
-        raise Refused("state-damaged", f"{path} is not JSON that can be read: {problem}", path=path) from None
+        raise Refused(
+            "state-damaged", f"{path} is not JSON that can be read: {problem}", "mend it, or move it away", path=path
+        ) from None
     lists = ("agent_history", "user_checkpoints", "commits_created", "completed_phases")
     told = [key for key in lists if isinstance(state.get(key), list)] if isinstance(state, dict) else []
     if not told or phase_in(state) is None:

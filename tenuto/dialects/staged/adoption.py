@@ -114,7 +114,9 @@ def state_in(path: str, body: bytes) -> Json:
     try:
         state = loads_strict(body)
     except NotJson as problem:
-        raise Refused("state-damaged", f"{path} is not JSON that can be read: {problem}", path=path) from None
+        raise Refused(
+            "state-damaged", f"{path} is not JSON that can be read: {problem}", "mend it, or move it away", path=path
+        ) from None
     told = [key for key in _TOLD if key in state] if isinstance(state, dict) else []
     if len(told) < 2 or not isinstance(state.get("task"), str) or not isinstance(state.get("stages", {}), dict):
         raise Refused(
@@ -139,7 +141,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
     told = _run(run, state, {"tree": tree}, turn)
     turn.do(run, {"do": "Adopt", "dialect": name, "path": path, "sha256": sha, "state": told})
     turn.do_repo({"do": "OwnFile", "path": owner_key(tree), "run": run})
-    turn.seen[owner_key(tree)] = body
+    turn.take_over(owner_key(tree), body)
     return run
 
 
