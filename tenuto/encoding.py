@@ -3,7 +3,7 @@
 `import json` costs as much as starting the interpreter (it imports re), so a hook
 uses the accelerator behind it directly, and falls back to the standard library where
 there is none. `loads` reads what we wrote; `loads_strict` reads what others wrote and
-refuses what the standard library lets through: NaN, duplicate keys, depth over 64.
+refuses what the standard library lets through: NaN, 1e400, duplicate keys, depth over 64.
 
 What `dumps` and `pretty` give can always be written as UTF-8. Agents that cut a text in the middle of an emoji
 send half a character ("\\ud83d"), which is JSON, but no text: it is spelled as they spelled it, and comes back as it was.
@@ -41,6 +41,13 @@ def _constant(word: str) -> Any:
     raise NotJson(f"{word} is not JSON")
 
 
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if value - value != 0:
+        raise NotJson(f"{digits[:24]} is larger than any number that can be kept")
+    return value
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
@@ -57,12 +64,14 @@ class _Reading:
 
     strict = True
     object_hook = None
-    parse_float = float
+    parse_float: Callable[[str], float] = float
     parse_int = int
     parse_constant = staticmethod(_constant)
 
     def __init__(self, pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> None:
         self.object_pairs_hook = pairs_hook
+        if pairs_hook is not None:  # others' text: 1e400 would be read as an infinity, which is not JSON
+            self.parse_float = _finite
         self.memo: dict[str, str] = {}
 
 
