@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
+_ELOOP = 40
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -41,8 +42,9 @@ class Place:
         except FileNotFoundError:
             return None
         except OSError as error:
+            why = "is a symbolic link" if error.errno == _ELOOP else f"cannot be read: {error.strerror}"
             raise Refused(
-                "bad-file", f"{self.path} cannot be read: {error.strerror}", "move it away", path=self.path
+                "bad-file", f"{self.path} {why}", "move it away", path=self.path
             ) from None
         try:
             return read_all(file)

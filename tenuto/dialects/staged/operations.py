@@ -121,8 +121,17 @@ class StagedOperations:
         return self._change(record)
 
     def record_review(self, review: Any, phase: str | None = None) -> Json:
-        """The same for a review, by default of the current phase."""
-        return self.record_output(phase if phase is not None else self._position(), content=review)
+        """The same for a review, by default of the current phase; a phase that is no review takes none."""
+        with self._workspace.turn() as turn:
+            run = turn.existing(current(turn))
+            wanted = phase if phase is not None else phase_of(run)
+            if _scheduled(run, wanted).get("type") != "review":
+                reviews = ", ".join(entry["step"] for entry in schedule(run) if entry.get("type") == "review")
+                raise Refused(
+                    "not-a-review", f"phase {wanted} is no review; there are {reviews}",
+                    f"tenuto staged record-output {wanted}", phase=wanted,
+                )  # fmt: skip
+        return self.record_output(wanted, content=review)
 
     def record_coverage(self, percent: float | None, phase: str | None = None) -> Json:
         """Below the threshold the run goes back to where tests are written."""
@@ -251,10 +260,6 @@ class StagedOperations:
         with self._workspace.turn() as turn:
             return act(turn, turn.existing(current(turn)))
 
-    def _position(self) -> str:
-        with self._workspace.turn() as turn:
-            return phase_of(turn.existing(current(turn)))
-
 
 def refuse_second(turn: Any) -> None:
     """The file takes one task at a time."""
@@ -264,6 +269,8 @@ def refuse_second(turn: Any) -> None:
 
         body = recover(turn.workspace)
         if body is None:
+            if turn.workspace.files().changed_at(LEFT_OVER) is not None:
+                raise Refused("being-written", f"{LEFT_OVER} was written a moment ago: somebody else begins a task", "try again")
             return
         owner = adopt(turn, FILE, body)
     run = turn.existing(owner)
