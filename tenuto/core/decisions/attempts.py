@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenuto.core.decide import Case
     from tenuto.core.records import Run
 
-_STATE_KEEPERS = ("contextmanager", "statekeeper", "flowstate")
+_STATE_KEEPERS = ("contextmanager", "statekeeper", "flowstate", "statemgr")
 _MAY_DISPATCH = ("created", "running", "restarting", "poc-complete")
 
 
@@ -192,7 +192,9 @@ def _keeps_state(role: str) -> bool:
     if not role.isascii():
         from unicodedata import normalize
 
-        role = normalize("NFKC", role)
+        # Letters of other alphabets that look like those of the name.
+        alike = str.maketrans("\u0455\u0442\u03c4\u0430\u03b1\u0435\u03b5\u043c\u0578\u0261\u0433", "sttaaeemngr")
+        role = normalize("NFKC", role).lower().translate(alike)
     plain = "".join(c for c in role.rpartition(":")[2].lower() if c.isalnum())
     return "statemanager" in plain or plain in _STATE_KEEPERS
 

@@ -37,6 +37,7 @@ STATUS = {
 ENTRY = ("agent", "task", "status", "timestamp", "output_summary")
 CHECKPOINT = ("phase", "approved", "timestamp", "user_feedback")
 COMMIT = ("step", "commit_hash", "commit_message", "timestamp")
+_HOOKS_OWN = ("session", "depth")
 _KEYS = (
     "workflow_id", "phase", "started_at", "updated_at", "current_step", "completed_phases", "next_actions",
     "agent_history", "user_checkpoints", "commits_created", "context_summary", "quality_gates", "resumed_at",
@@ -137,7 +138,12 @@ def entry(attempt: Attempt) -> Json:
         "agent": attempt["role"], "task": attempt["task"], "status": STATUS[attempt["status"]],
         "timestamp": attempt["ended_at"] or attempt["started_at"], "output_summary": attempt["summary"],
     }  # fmt: skip
-    return shown if "seat" in attempt["extra"] else shown | attempt["extra"]  # an engine keeps notes of its own there
+    told = attempt["extra"]
+    if "seat" in told:
+        return shown  # an engine keeps notes of its own there
+    if attempt["agent"]:  # so does a hook
+        told = {key: value for key, value in told.items() if key not in _HOOKS_OWN}
+    return shown | told
 
 
 def _checkpoint(run: Run, decision: Any) -> Json:
