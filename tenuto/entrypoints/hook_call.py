@@ -48,6 +48,11 @@ def call(words: list[str]) -> int:
         from tenuto.entrypoints.hook_declare import main
 
         return main(words[1:])
+    if "--help" in words or "-h" in words or (not words and posix.isatty(0)):
+        from tenuto.entrypoints.hook_usage import USAGE
+
+        posix.write(1, USAGE.encode())
+        return 0
     if GUARD in posix.environ:
         return 0
     event = next((word for word in words if not word.startswith("-")), "")

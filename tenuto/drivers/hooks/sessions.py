@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tenuto.workspace.turn import Turn, Workspace
 
 _RESTORES = ("compact", "resume")
+_LOOKED_AT, _MOST_FILES = 200, 20
 
 
 def session_started(workspace: Workspace, heard: Heard) -> str:
@@ -59,17 +60,25 @@ def _hand_back(workspace: Workspace, heard: Heard) -> str:
 def compaction_ahead(workspace: Workspace, heard: Heard) -> str:
     from tenuto.drivers.hooks.changes import changed_files
 
-    changed = changed_files(workspace.root)
+    changed = changed_files(workspace.root, _LOOKED_AT)
     with workspace.turn() as turn:
         run = _compacted(turn, heard)
         if run is None:
             return ""
-        notice = _save(turn, run, heard, changed)
+        notice = _save(turn, run, heard, _by_others(turn, changed))
         if heard["session"] and heard["session"] not in run["sessions"]:
             turn.bind(run["id"], heard["session"])
     from tenuto.hosts.answers import tell
 
     return tell(heard, notice) if notice else ""
+
+
+def _by_others(turn: Turn, changed: list[str]) -> list[str]:
+    """Without the files that we write ourselves: nobody has to go on with those."""
+    logs = dict(turn.tx.logs())
+    tree = turn.workspace.tree
+    ours = [path for path in changed if path in logs or turn.tx.renders(f"{tree}//{path}" if tree else path, 1)]
+    return [path for path in changed if path not in ours][:_MOST_FILES]
 
 
 def _compacted(turn: Turn, heard: Heard) -> Run | None:
