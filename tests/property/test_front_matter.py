@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,11 @@ def test_the_quick_reader_accepts_nothing_that_is_no_yaml(pieces: list[str]) -> 
     text = "".join(pieces)
     if _is_plain(text):
         assert _is_yaml_mapping(text), text
+
+
+@pytest.mark.parametrize("text", ["a: b\n\t", "\t\na: b\n", "a:\n    b: c\n  - d\n", "a:\n  - b\n    c: d\n", "a: b\n  - c\n", "- a: b\n"])
+def test_what_only_looks_like_it_is_left_to_the_parser(text: str) -> None:
+    assert not _is_plain(text)
 
 
 def test_the_quick_reader_knows_what_people_write() -> None:

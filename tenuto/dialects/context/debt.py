@@ -115,34 +115,34 @@ def _is_mapping(matter: str) -> bool:
 def _is_plain(matter: str) -> bool:
     """`key: value` lines, lists with dashes, one level of keys below a dash; nothing that YAML reads in another way."""
     keys: set[str] = set()
-    below: set[str] = set()
+    opened = False  # the last key has no value: a list may follow
+    within: set[str] | None = None  # the keys of the entry we are in
     for line in matter.splitlines():
         bare = line.strip()
+        if not line.isprintable():
+            return False
         if not bare:
             continue
-        if not line.isprintable() or bare[0] == "#":
-            return False
+        entry = bare.removeprefix("- ")
+        key, colon, value = entry.partition(":")
         if line[0] != " ":
-            key, colon, value = bare.partition(":")
-            if not colon or not _is_key(key) or key in keys or not _is_value(value):
+            if entry != bare or not colon or not _is_key(key) or key in keys or not _is_value(value):
                 return False
             keys.add(key)
-            opened = not value.strip()
+            opened, within = not value.strip(), None
             continue
-        if not keys or not opened:
-            return False
-        entry = bare.removeprefix("- ")
-        below = set() if entry != bare else below
-        indent = len(line) - len(line.lstrip(" "))
-        if indent != (2 if entry != bare else 4):
-            return False
-        key, colon, value = entry.partition(":")
-        if not colon:
-            if entry == bare or not _is_value(f" {entry}"):
+        if entry != bare:
+            if not opened or not line.startswith("  - "):
                 return False
-        elif not _is_key(key) or key in below or not value.strip() or not _is_value(value):
+            within = set() if colon else None
+            if not colon and not _is_value(f" {entry}"):
+                return False
+        elif within is None or not line.startswith("    ") or line[4] == " " or not colon:
             return False
-        below.add(key)
+        if colon and within is not None:
+            if not _is_key(key) or key in within or not value.strip() or not _is_value(value):
+                return False
+            within.add(key)
     return bool(keys)
 
 
