@@ -11,6 +11,7 @@ import pytest
 import tenuto
 from tenuto.dialects.context.answers import failed, perform, printed
 from tenuto.dialects.context.language import parse, split
+from tenuto.errors import NotFound
 
 TASKS = "docs/orchestrator/context/tasks"
 DEBT = "---\nskipped_phases: [spec-writer]\n---\n\n# Technical Debt\n"
@@ -258,3 +259,16 @@ def test_the_history_of_a_task_that_is_not_there_is_refused(repository: Reposito
     repository.must("INIT task: t")
     assert repository.say("HISTORY task: nope") == error("No task found with slug: nope")
     assert "Task Initialized" in repository.say("HISTORY task: t")
+
+
+def test_metrics_of_a_task_whose_manifest_was_taken_away(tmp_path: Path) -> None:
+    """METRICS names the missing manifest; the next command writes it anew."""
+    workspace = tenuto.open(str(tmp_path))
+    workspace.context.init("Dark mode")
+    manifest = tmp_path / "docs/orchestrator/context/tasks/dark-mode/manifest.json"
+    manifest.unlink()
+    with pytest.raises(NotFound, match="Manifest not found for task: dark-mode"):
+        workspace.context.metrics()
+    assert not manifest.exists()
+    workspace.context.start_phase("architect")
+    assert manifest.exists()

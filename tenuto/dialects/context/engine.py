@@ -194,7 +194,7 @@ def check_graduation(turn: Turn, run: Run, pipeline: Any) -> Json:
     from tenuto.dialects.context.retrieving import look_at_artifacts, refuse_graduation
 
     look_at_artifacts(turn, run)
-    refuse_graduation(run)
+    refuse_graduation(run, turn)
     return {}
 
 

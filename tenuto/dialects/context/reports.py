@@ -5,7 +5,17 @@ A look still takes in what others wrote into the task's files: a report on what 
 
 from __future__ import annotations
 
-from tenuto.dialects.context.places import CURRENT, HISTORY, folder_of, key_of, phase_of, status_of, visits_of
+from tenuto.dialects.context.places import (
+    CURRENT,
+    HISTORY,
+    NAME,
+    folder_of,
+    key_of,
+    manifest_of,
+    phase_of,
+    status_of,
+    visits_of,
+)
 from tenuto.dialects.context.render import ended_visits, manifest, measure, metrics, retries, situation
 from tenuto.dialects.context.tasks import candidates, named
 from tenuto.dialects.context.wording import wrong
@@ -32,6 +42,7 @@ def report(workspace: Workspace, format: str, filter: str, task: str) -> Measure
         raise wrong(f"Invalid format: {format.strip()}. Use summary, detailed, or json")
     with workspace.turn() as turn:
         run, phase = _chosen(turn, filter.strip(), task)
+        _refuse_without_manifest(turn, run)
     ended = [visit for visit in ended_visits(run) if not phase or _is_phase(visit, phase)]
     figures = measure(run, ended)
     if phase:
@@ -63,6 +74,14 @@ def _chosen(turn: Turn, filter: str, task: str) -> tuple[Run, str]:
     if turn.workspace.files().changed_at(folder_of(slug)) is not None:
         raise NotFound("no-manifest", f"Manifest not found for task: {slug}", task=slug)
     raise NotFound("no-such-task", f"Task not found: {slug}", "tenuto context LIST", task=slug)
+
+
+def _refuse_without_manifest(turn: Turn, run: Run) -> None:
+    """Somebody took the manifest away: METRICS says so and leaves it. Every other command writes it anew."""
+    path = manifest_of(run["id"])
+    files = turn.workspace.files(run["dialects"][NAME].get("tree", ""))
+    if turn.tx.renders(path) and files.changed_at(path) is None:
+        raise NotFound("no-manifest", f"Manifest not found for task: {run['id']}", "tenuto repair", task=run["id"])
 
 
 def _is_phase(visit: Any, phase: str) -> bool:
