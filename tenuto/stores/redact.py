@@ -10,7 +10,8 @@ names the new one. What was cached or remembered is made anew, and old renders k
 from __future__ import annotations
 
 from tenuto.encoding import dumps, loads, sha256
-from tenuto.errors import Conflict, Damaged, NotFound, Refused
+from tenuto.errors import Conflict, Damaged, NotFound, Refused, Unwritable
+from tenuto.stores.engine import DatabaseError
 from tenuto.stores.redaction import scrub
 from tenuto.stores.verify import DOES_NOT_FOLD, rebuild
 
@@ -46,7 +47,11 @@ def erase(db: Any, path: str) -> None:
     db.execute("PRAGMA temp_store=MEMORY")
     db.execute("PRAGMA secure_delete=ON")
     for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-        row = db.execute(statement).fetchone()
+        try:
+            row = db.execute(statement).fetchone()
+        except DatabaseError as error:
+            message = f"the text is out of every record; its old bytes are still in {path}, which has to be rewritten: {error}"
+            raise Unwritable("not-erased", message, "make room for a second copy of it, then repeat the command") from None
         if row is not None and row[0]:
             raise Conflict(
                 "journal-in-use",

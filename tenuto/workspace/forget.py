@@ -11,6 +11,7 @@ Not ours to change: commits in git, backups, other programs' logs. The caller is
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from tenuto.encoding import digest, sha256
 from tenuto.errors import Damaged, NotFound, TenutoError
@@ -35,30 +36,19 @@ def forget(
 ) -> dict[str, Any]:
     """What was (or would be) changed. `event`: all that was said in this one, besides the texts."""
     journal: Any = workspace.journal
-    stamp = {"at": workspace.clock(), "by": workspace.by}
     journal.lock()
     try:
         journal.begin()
         try:
-            said, sha = scrub_event(journal.connection(), *event, stamp) if event else ([], None)
-            redaction = Redaction([*texts, *said])
-            if sha is not None:
-                redaction.contents[sha] = MARK.encode() + b"\n"
-            objects = _redact_objects(workspace, redaction, dry_run)
-            done = redact(journal.connection(), redaction, stamp)
+            done, redaction, objects, logs = _redact(workspace, texts, event, dry_run)
+            if dry_run:
+                journal.rollback()
+                done["files"] = list(_holders(workspace, redaction))
+                return _found(done, False)
+            _commit_with_logs(workspace, redaction, logs)
         except BaseException as error:
             journal.rollback(error)
             raise
-        logs = done.pop("logs")
-        done["logs"] = len(logs)
-        done["contents"] += len(objects)
-        done["events"] += 1 if event else 0
-        if dry_run:
-            journal.rollback()
-            done["files"] = list(_holders(workspace, redaction))
-            return _found(done, False)
-        _redact_log_files(workspace, redaction, logs)
-        journal.commit()
         for path in objects:
             os.unlink(path)
         done["files"] = _redact_files(workspace, redaction)
@@ -72,6 +62,44 @@ def forget(
         raise Damaged("not-forgotten", f"the text is still in {', '.join(left)}", "tenuto doctor", left=left)
     _show_anew(workspace, [*done["runs"], *([event[0]] if event else [])])
     return _found(done, bool(raw))
+
+
+def _redact(
+    workspace: Workspace, texts: list[str], event: tuple[str, int] | None, dry_run: bool
+) -> tuple[dict[str, Any], Redaction, list[str], dict[str, tuple[bytes, bytes]]]:
+    """Inside the transaction: what was changed, how, the objects that are to go, and append-only files (before, now)."""
+    db = workspace.journal.connection()  # type: ignore[attr-defined]
+    stamp = {"at": workspace.clock(), "by": workspace.by}
+    said, sha = scrub_event(db, *event, stamp) if event else ([], None)
+    redaction = Redaction([*texts, *said])
+    if sha is not None:
+        redaction.contents[sha] = MARK.encode() + b"\n"
+    objects = _redact_objects(workspace, redaction, dry_run)
+    done = redact(db, redaction, stamp)
+    logs: dict[str, tuple[bytes, bytes]] = done.pop("logs")
+    done["logs"] = len(logs)
+    done["contents"] += len(objects)
+    done["events"] += 1 if event else 0
+    return done, redaction, objects, logs
+
+
+def _commit_with_logs(workspace: Workspace, redaction: Redaction, logs: dict[str, tuple[bytes, bytes]]) -> None:
+    """Append-only files first. If the commit fails, they are again what they were: nothing was forgotten."""
+    before: dict[str, bytes] = {}
+
+    def remake(path: str, found: bytes) -> bytes:
+        before[path] = found
+        ours, now = logs[path]
+        return now if found == ours else redaction.body(found)
+
+    try:
+        for path in logs:
+            _rewrite(workspace.root, path, partial(remake, path))
+        workspace.journal.commit()
+    except BaseException:
+        for path, found in before.items():
+            _rewrite(workspace.root, path, lambda _: found)  # noqa: B023  # called at once
+        raise
 
 
 def _found(done: dict[str, Any], raw: bool) -> dict[str, Any]:
@@ -108,11 +136,6 @@ def _redact_objects(workspace: Workspace, redaction: Redaction, dry_run: bool) -
             put_object(workspace.state, renamed, made)
         redaction.rename(sha, renamed)
     return old
-
-
-def _redact_log_files(workspace: Workspace, redaction: Redaction, logs: dict[str, tuple[bytes, bytes]]) -> None:
-    for path, (before, now) in logs.items():
-        _rewrite(workspace.root, path, lambda found: now if found == before else redaction.body(found))  # noqa: B023  # called at once
 
 
 def _redact_files(workspace: Workspace, redaction: Redaction) -> list[str]:

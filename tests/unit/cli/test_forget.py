@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import pytest
 
 import tenuto
 from tenuto.encoding import loads
+from tenuto.errors import Unwritable
+from tenuto.stores.redact import erase
 
 from .conftest import start
 from .test_verify import DATABASE
@@ -185,6 +188,31 @@ def test_forgetting_an_artifacts_event_takes_its_content(say: Say, workspace: te
 @pytest.mark.parametrize(("words", "status"), [("dark-mode", 2), ("dark-mode:x", 2), ("dark-mode:99", 3), ("no:1", 3)])
 def test_an_event_that_is_not_there_is_named(words: str, status: int, say: Say, leaked: str) -> None:
     assert say("forget", "--event", words).status == status
+
+
+def test_without_room_nothing_is_forgotten_and_nothing_is_changed(say: Say, leaked: str, repository: Path) -> None:
+    """Append-only files are changed before the commit. When that fails, they are again what they were."""
+    before = {path: path.read_bytes() for path in repository.glob("docs/*")}
+    log = Path(".git/tenuto/journal.db-wal").stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log, limits[1]))
+    try:
+        assert say("forget", SECRET).status == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path: path.read_bytes() for path in repository.glob("docs/*")} == before
+    assert say("verify").status == 0
+    assert say("forget", SECRET).status == 0
+    assert holders(repository) == []
+
+
+def test_without_room_to_rewrite_the_file_that_is_said(workspace: tenuto.Workspace, leaked: str) -> None:
+    """The text is out of every record then, and the command can be repeated."""
+    db = workspace.journal.connection()  # type: ignore[attr-defined]
+    db.execute("BEGIN")  # SQLite rewrites no file inside a transaction: as good a reason as a full disk
+    with pytest.raises(Unwritable, match="the text is out of every record; its old bytes are still in"):
+        erase(db, "journal.db")
+    db.execute("ROLLBACK")
 
 
 def test_a_reader_in_the_way_is_named(say: Say, workspace: tenuto.Workspace, leaked: str, monkeypatch: Any) -> None:

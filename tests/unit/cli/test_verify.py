@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tenuto
+from tenuto.core import upgrade
 from tenuto.errors import TenutoError
 
 from .conftest import start
@@ -161,6 +162,30 @@ def test_an_event_of_a_newer_tenuto_is_refused_by_name(say: Say, workspace: tenu
     answered = say("status", "--json")
     assert (answered.status, answered.error["code"]) == (6, "event-newer")
     assert say("history").out.splitlines()[-1].endswith("teleported")
+
+
+def test_a_newer_event_is_told_from_damage(say: Say, workspace: tenuto.Workspace, run: str) -> None:
+    event = {"type": "Noted", "v": 2, "at": "2025-11-15T08:13:00.000Z", "by": "ada", "text": "", "extra": {}}
+    with workspace.journal.write() as tx:
+        tx.append(run, 5, [event], {**(tx.load(run) or {}), "version": 6})
+    answered = say("verify", "--json")
+    assert (answered.status, answered.error["code"]) == (6, "event-newer")
+    assert "run dark-mode holds an event Noted of version 2; this tenuto knows 1" in answered.error["message"]
+    assert say("repair").status == 1  # it is left for whoever knows it
+
+
+def test_old_events_are_checked_as_they_are_read_today(
+    say: Say, workspace: tenuto.Workspace, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new version of Tenuto reads an old event anew: what was kept of the run is made again from that."""
+    with workspace.turn() as turn:
+        turn.do(run, {"do": "SetFlags", "flags": {"tested": 1}})
+        turn.do(run, {"do": "Note", "text": "so much that the run is kept folded" * 100})
+    monkeypatch.setitem(upgrade.VERSIONS, "FlagSet", 2)
+    monkeypatch.setitem(upgrade.UPGRADES, ("FlagSet", 1), lambda event: {**event, "v": 2, "flags": {"tested": "one"}})
+    assert [found["where"] for found in say("verify", "--json").error["details"]["report"]["findings"]] == ["state"]
+    assert say("repair").status == 0
+    assert say("status", "--json").data["flags"] == {"tested": "one"}
 
 
 @contextmanager
