@@ -55,10 +55,21 @@ def settle(workspace: Workspace) -> list[str]:
     if os.path.realpath(own) == os.path.realpath(workspace.state):
         files[".gitignore"] = _IGNORED
     for name, text in files.items():
-        try:
-            with open(f"{own}/{name}", "x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            continue
-        made.append(f".tenuto/{name}")
+        if _write(f"{own}/{name}", text):
+            made.append(f".tenuto/{name}")
     return made
+
+
+def _write(path: str, text: str) -> bool:
+    """Whole or not at all: half a file would be found there the next time, and left as it is."""
+    try:
+        file = open(path, "x", encoding="utf-8")  # noqa: SIM115  # closed below, before it may be removed
+    except FileExistsError:
+        return False
+    try:
+        with file:
+            file.write(text)
+    except BaseException:
+        os.unlink(path)
+        raise
+    return True

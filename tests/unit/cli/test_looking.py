@@ -6,6 +6,7 @@ import hashlib
 import os
 import pty
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,6 +40,21 @@ def test_init_says_where_the_journal_is_and_changes_nothing_the_second_time(say:
     (repository / ".tenuto/config.yaml").write_text("mine: true\n")
     assert say("init", "--json").data["created"] == []
     assert (repository / ".tenuto/config.yaml").read_text() == "mine: true\n"
+
+
+def test_settings_are_written_whole_or_not_at_all(say: Say, repository: Path) -> None:
+    """On a full disk, half of them would count as somebody's own the next time."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert say("init").status == 0
+    whole = Path(".tenuto/config.yaml").read_text()
+    Path(".tenuto/config.yaml").unlink()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) // 2, limits[1]))
+    try:
+        assert say("init").status == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "made .tenuto/config.yaml" in say("init").out
+    assert Path(".tenuto/config.yaml").read_text() == whole
 
 
 def test_the_settings_that_init_shows_are_settings(say: Say, repository: Path) -> None:
