@@ -20,7 +20,7 @@ from typing import Any
 
 from tenuto.agents.command import CommandAgent
 from tenuto.agents.scripted_program import choose, read_script
-from tenuto.errors import NotFound
+from tenuto.errors import BadInput, NotFound
 
 
 class ScriptedAgent(CommandAgent):
@@ -31,7 +31,13 @@ class ScriptedAgent(CommandAgent):
         self.name = f"scripted:{found}"
         self.argv = [sys.executable, str(Path(__file__).with_name("scripted_program.py")), str(found)]
         self.script = str(found)
-        self.reports = tuple(dict.fromkeys(unit for one in read_script(self.script) for unit in one.get("usage", {})))
+        try:
+            answers = read_script(self.script)
+            units = [unit for one in answers for unit in one.get("usage", {})]
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with it, it is the script's author who can tell
+            hint = "answers: [{for: {role: designer}, reply: 'DONE: designed'}]"
+            raise BadInput("bad-script", f"{path} cannot be read as answers: {error}", hint) from None
+        self.reports = tuple(dict.fromkeys(units))
 
     def launch(self, job: Any) -> dict[str, Any]:
         package = str(Path(__file__).resolve().parents[2])

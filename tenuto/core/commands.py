@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired
 
-from tenuto.core.engine_records import Asked, BeginVisit, Conclude, Engage, PlanVisit, RecordAction, RetryStep
+from tenuto.core.engine_records import Asked, BeginVisit, Conclude, Engage, Fork, PlanVisit, RecordAction, RetryStep
 from tenuto.core.records import Evidence, Json, PipelineRef, ScheduledStep, Shown
 
 
@@ -365,7 +365,7 @@ Command = (
     | LoseAttempt | PlanItems | ChangeItem | OpenGate | DecideGate | Checkpoint | Pause | Resume | Park | Fail | Finish
     | Cancel | Stop | PickUp | Block | Unblock | RecordReview | CountReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
     | InvalidateMemory | CleanMemory | SetFlags | RecordCommit | SaveContext | RestoreContext | RecordAnswers
-    | Engage | BeginVisit | RecordAction | PlanVisit | Conclude | RetryStep
+    | Engage | BeginVisit | RecordAction | PlanVisit | Conclude | RetryStep | Fork
     | ChangeSettings | ChangeBudget | ChangeDriver | ShowIn | BindSession | AbsorbEdit | Note
 )  # fmt: skip
 RepoCommand = MakeCurrent | OwnFile | ChangeSettings

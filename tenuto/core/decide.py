@@ -35,7 +35,7 @@ _FAMILIES = {
     "gates": ("OpenGate", "DecideGate", "Checkpoint"),
     "attempts": ("DispatchAttempt", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
     "reviews": ("RecordReview", "CountReview", "RecordCoverage"),
-    "engine": ("Engage", "BeginVisit", "RecordAction", "PlanVisit", "Conclude", "RetryStep"),
+    "engine": ("Engage", "BeginVisit", "RecordAction", "PlanVisit", "Conclude", "RetryStep", "Fork"),
     "records": (
         "StoreArtifact", "WriteMemory", "PruneMemory", "InvalidateMemory", "CleanMemory", "SetFlags", "RecordCommit",
         "SaveContext", "RestoreContext", "RecordAnswers", "ChangeSettings", "ChangeBudget", "ChangeDriver", "ShowIn",

@@ -97,3 +97,12 @@ class RetryStep(Asked):
 
     do: Literal["RetryStep"]
     step: str
+
+
+class Fork(Asked):
+    """This new run goes on from a step of another: what lies before it counts as done."""
+
+    do: Literal["Fork"]
+    source: str
+    at_step: str
+    at_version: int

@@ -31,6 +31,7 @@ from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.jobs import Job
 from tenuto.drivers.trees import Trees, isolated, tree_name
 from tenuto.encoding import dumps
+from tenuto.errors import Refused
 from tenuto.supervise import attempts
 from tenuto.supervise.watching import wait_any
 from tenuto.workspace.turn import Turn, Workspace
@@ -57,6 +58,7 @@ class Engine:
     def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
         with self._alone():
+            self._take_back()
             self._take_up()
             ended: list[str] = []  # not under way any more, and not collected yet
             while True:
@@ -72,6 +74,18 @@ class Engine:
                 for name in delivery.in_turn(self, run, ended, flying):
                     ended.remove(name)
                     self.collect(name)
+
+    def _take_back(self) -> None:
+        """From another orchestrator (guided.py). What it was handed out may be under way there: that is not started again."""
+        run = self.workspace.load(self.name)
+        if run["driver"] != "guided":
+            return
+        out = [name for name in in_flight(run) if run["attempts"][name]["agent"] == "guided"]
+        if out:
+            hint = f"tenuto report {self.name} {out[0]} ..., or give them up: tenuto resume {self.name} --give-up"
+            raise Refused("handed-out", f"handed out and not reported yet: {', '.join(out)}", hint, attempts=out)
+        with self.workspace.turn() as turn:
+            turn.do(self.name, {"do": "ChangeDriver", "driver": "engine"})
 
     def _take_up(self) -> None:
         """What an engine before this one left: orphans are ended, merged trees cleared, the work tree stands where it must."""
@@ -168,7 +182,7 @@ class Engine:
         directory = f"{self.folder}/{name}/{start}"
         os.makedirs(directory, exist_ok=True)
         self.boundary.begin(job, in_flight(run))
-        _keep(f"{directory}/before.json", receipts.look(job, directory))
+        keep(f"{directory}/before.json", receipts.look(job, directory))
         told = agent.launch(job)
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
             file.write(told["stdin"])
@@ -235,7 +249,7 @@ class Engine:
         told = self.crew.named(run["attempts"][name]["agent"]).read(job, result, reply)
         if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
             told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
-        told = _parked({**told, "reply": reply})
+        told = set_aside({**told, "reply": reply})
         start = int(os.path.basename(directory))
         if told["transient"] and start <= job.seat["transient"]:
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
@@ -270,7 +284,7 @@ class Engine:
             turn.do(self.name, lost, definition["pipeline"])
 
 
-def _parked(told: Any) -> Any:
+def set_aside(told: Any) -> Any:
     """An agent that may not work before a stated time: the run waits until then, and no try is used up."""
     until = told.get("parked_until")
     if not until:
@@ -284,6 +298,6 @@ def _task(action: Any) -> str:
     return str(action["seat"]["task"].replace("{item}", action["item"] or ""))
 
 
-def _keep(path: str, value: Any) -> None:
+def keep(path: str, value: Any) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(dumps(value))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tenuto.core.budget import limits_of, unmetered
 from tenuto.core.names import slug
 from tenuto.core.records import Run
-from tenuto.drivers.bound import bind, define
+from tenuto.drivers.bound import Definition, bind, define
 from tenuto.drivers.branches import begin, branch_for
 from tenuto.drivers.engage import engage
 from tenuto.errors import Refused
@@ -26,10 +27,13 @@ class Place(NamedTuple):
 def start(
     workspace: Workspace, request: str, pipeline: str, *, switches: dict[str, bool] | None = None, limits: dict[str, Any] | None = None,
     of_steps: dict[str, dict[str, Any]] | None = None, name: str = "", settings: dict[str, Any] | None = None, crew: Any = None,
-    place: Place | None = None,
+    place: Place | None = None, definition: Definition | None = None, at: str = "", then: Callable[[Turn, str], None] | None = None,
 ) -> Run:  # fmt: skip
-    """Everything is checked before anything is written; the run is not driven yet."""
-    definition = define(pipeline, workspace.root, settings)
+    """Everything is checked before anything is written; the run is not driven yet.
+
+    `definition`: one that was bound before, instead of reading it. `at`: where to begin. `then`: more, in the same turn.
+    """
+    definition = definition or define(pipeline, workspace.root, settings)
     checked = definition["pipeline"]
     if checked["starts_from"] != "new":
         return engage(workspace, name or request, pipeline, switches=switches, limits=limits, of_steps=of_steps, crew=crew)
@@ -52,13 +56,16 @@ def start(
         for dialect in checked["shown_as"]:
             _show_in(workspace, dialect, run_id, begun, {**checked, "switches": {**checked["switches"], **(switches or {})}})
         turn.do(run_id, begun)
-        turn.do(run_id, {"do": "Engage", "pipeline": ref, "switches": switches or {}}, checked)
+        engaged: Any = {"do": "Engage", "pipeline": ref, "switches": switches or {}}
+        turn.do(run_id, engaged | ({"start_at": at} if at else {}), checked)
         if limits or of_steps:
             turn.do(run_id, {"do": "ChangeBudget", "limits": limits or {}, "steps": of_steps or {}}, checked)
         for dialect in checked["shown_as"]:
             opened = getattr(workspace.dialects[dialect], "opened", None)
             if opened is not None:
                 opened(turn, run_id)
+        if then is not None:
+            then(turn, run_id)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
         return turn.existing(run_id)
 

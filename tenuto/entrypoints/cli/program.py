@@ -32,6 +32,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "cancel": ("tenuto.entrypoints.cli.steering:cancel", "End a run for good, its agents too."),
         "retry": ("tenuto.entrypoints.cli.steering:retry", "Go back to a step, and on from there."),
         "answer": ("tenuto.entrypoints.cli.steering:answer", "Answer an agent's question."),
+        "fork": ("tenuto.entrypoints.cli.branching:fork", "A new run that goes on from a step of another."),
+        "replay": ("tenuto.entrypoints.cli.branching:replay", "What an edited pipeline would have made of a run."),
+        "next": ("tenuto.entrypoints.cli.guiding:next_", "Hand out what is to be done, for another orchestrator."),
+        "report": ("tenuto.entrypoints.cli.guiding:report", "Take in what came of something handed out."),
     },
     "Look": {
         "list": ("tenuto.entrypoints.cli.list", "Runs, newest first."),

@@ -58,8 +58,9 @@ def release(run: str | None) -> Answer:
 @click.option("--agent", default="", help="Who does the work from here on.")
 @click.option("--limit", multiple=True, metavar="UNIT=N", help=LIMIT_HELP)
 @click.option("--now", is_flag=True, help="A parked run: do not wait for its time.")
+@click.option("--give-up", is_flag=True, help="Give up what was handed out (tenuto next) and never reported.")
 @click.option("--no-drive", is_flag=True, help="Only clear the pause; do not drive the run.")
-def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, no_drive: bool) -> Answer:
+def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, give_up: bool, no_drive: bool) -> Answer:
     """Go on: after a pause, a crash, a decision."""
     from tenuto.drivers.persons import command
     from tenuto.drivers.settings import read_settings
@@ -67,6 +68,10 @@ def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, no_dr
     workspace = open_existing()
     run_id, settings = chosen(workspace, run), read_settings(workspace.root)
     crew = None if no_drive else crew_of(settings, agent, ())
+    if give_up:
+        from tenuto.drivers.guided import give_up as lose
+
+        lose(workspace, run_id)
     if limit:
         limits = limits_of(limit)
         command(workspace, run_id, {"do": "ChangeBudget", "limits": limits.run, "steps": limits.steps})

@@ -1,0 +1,224 @@
+"""Another orchestrator does the dispatching: hand out the next attempts with everything they need, accept their reports.
+
+    hand_out(workspace, run, settings)        -> the run, and what is to be done now
+    accept(workspace, run, attempt, report)   -> verdict, summary, receipt
+
+The rules are the engine's: the same todo(), the same caps and budgets, the same receipts (outputs, boundaries, checks), the
+same files. Asking again hands out the same attempts again. What is handed out is recorded first, and counts as under way until
+somebody reports it. There is no process to supervise: time limits and the end of leftovers are the other orchestrator's.
+
+A run changes hands in the middle: `tenuto next` takes a run that no engine drives at the moment, `tenuto run` takes it
+back once nothing is handed out (or gives up what is).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypedDict
+
+from tenuto.agents.reply import parked, question, verdict
+from tenuto.core.records import Run
+from tenuto.core.times import between
+from tenuto.drivers import delivery, receipts
+from tenuto.drivers.jobs import Job
+from tenuto.drivers.local import Engine, keep, set_aside
+from tenuto.encoding import loads
+from tenuto.errors import BadInput, NotFound, Refused
+from tenuto.workspace.turn import Workspace
+
+VERDICTS = ("DONE", "NEEDS_REVISION", "ERROR", "QUESTION", "PARKED")
+
+
+class Work(TypedDict):
+    """One attempt, for whoever carries it out."""
+
+    attempt: str
+    step: str
+    role: str
+    item: str | None
+    number: int
+    since: str
+    workdir: str
+    inputs: list[str]
+    outputs: list[str]
+    verdicts: list[str]
+    environment: dict[str, str]
+    prompt: str
+
+
+class Report(TypedDict, total=False):
+    verdict: str
+    summary: str
+    reply: str
+    usage: dict[str, int]
+    parked_until: str
+
+
+class _Elsewhere:
+    """Whoever works for the other orchestrator; what they use is in their reports."""
+
+    name = "guided"
+    reports = ("tokens", "micro_usd")
+
+    def choose(self, seat: Any) -> Any:
+        return self
+
+    def named(self, name: str) -> Any:
+        return self
+
+
+class Guide(Engine):
+    def __init__(self, workspace: Workspace, run: str, settings: dict[str, Any]) -> None:
+        super().__init__(workspace, run, _Elsewhere(), settings)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """An engine that drives this run is not waited for: it will not let go before the run rests."""
+        os.makedirs(self.folder, exist_ok=True)
+        file = os.open(f"{self.folder}/engine.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            message = f"run {self.name} is driven by an engine, or somebody else asks at this moment"
+            raise Refused("driven", message, f"tenuto pause {self.name}, then ask again") from None
+        finally:
+            os.close(file)
+
+    def take(self) -> Run:
+        """From here on the other orchestrator moves the run. What an engine left under way is collected first."""
+        run = self.workspace.load(self.name)
+        if run["pipeline"]["hash"] is None:
+            raise Refused("no-pipeline", f"run {self.name} is driven by hand", f"tenuto run --pipeline NAME --run {self.name}")
+        if run["driver"] != "guided":
+            engines = [name for name in run["flying"] if run["attempts"][name]["agent"] != "guided"]
+            if engines:
+                message = f"an engine left attempts of run {self.name} under way: {', '.join(engines)}"
+                raise Refused("under-way", message, f"tenuto run   (collects them), or: tenuto cancel {self.name}")
+            with self.workspace.turn() as turn:
+                turn.do(self.name, {"do": "ChangeDriver", "driver": "guided"})
+        self._take_up()
+        return run
+
+    def prepare(self, run: Run, name: str) -> bool:
+        """As before a start of our own: its work tree, a look at what is there, the prompt. Once per attempt."""
+        directory = f"{self.folder}/{name}/1"
+        if os.path.exists(f"{directory}/prompt"):
+            return True
+        job = self.job(run, name)
+        problem = delivery.make_ready(self, job)
+        if problem:
+            self._fail(job, problem)
+            return False
+        os.makedirs(directory, exist_ok=True)
+        self.boundary.begin(job, run["flying"])
+        keep(f"{directory}/before.json", receipts.look(job, directory))
+        with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
+            file.write(job.prompt())
+        return True
+
+    def work(self, run: Run, name: str) -> Work:
+        job, attempt = self.job(run, name), run["attempts"][name]
+        with open(f"{self.folder}/{name}/1/prompt", encoding="utf-8") as file:
+            prompt = file.read()
+        return {
+            "attempt": name, "step": attempt["step"], "role": attempt["role"], "item": attempt["item"], "number": attempt["number"],
+            "since": attempt["started_at"], "workdir": job.workdir, "inputs": job.inputs(), "outputs": job.outputs,
+            "verdicts": list(job.seat["verdicts"]), "environment": job.environment({}, []) | {"TENUTO_ATTEMPT": f"{self.name}.{name}"},
+            "prompt": prompt,
+        }  # fmt: skip
+
+    def end(self, name: str, report: Report) -> tuple[str, str, dict[str, Any]]:
+        run = self.workspace.load(self.name)
+        job: Job = self.job(run, name)
+        directory = f"{self.folder}/{name}/1"
+        told = set_aside(_told(report))
+        with open(f"{directory}/stdout", "w", encoding="utf-8") as file:
+            file.write(told["reply"])
+        verdict_, summary, receipt = delivery.receive(self, job, directory, told)
+        receipt |= {"starts": 1, "duration_ms": between(job.attempt["started_at"], self.workspace.clock()), "leftover": []}
+        with self.workspace.turn() as turn:
+            self._record(turn, job, name, verdict_, summary, receipt, told, job.pipeline)
+        return verdict_, summary, receipt
+
+
+def hand_out(workspace: Workspace, run: str, settings: dict[str, Any]) -> tuple[Run, list[Work]]:
+    guide = Guide(workspace, run, settings)
+    with guide.alone():
+        guide.take()
+        while True:
+            found, _ = guide.settle()
+            ready = [guide.prepare(found, name) for name in found["flying"]]
+            if all(ready):
+                return found, [guide.work(found, name) for name in found["flying"]]
+
+
+def accept(
+    workspace: Workspace, run: str, attempt: str, report: Report, settings: dict[str, Any]
+) -> tuple[str, str, dict[str, Any]]:
+    guide = Guide(workspace, run, settings)
+    with guide.alone():
+        known = workspace.load(run)["attempts"].get(attempt)
+        if known is None:
+            raise NotFound("no-such-attempt", f"run {run} has no attempt {attempt!r}", f"tenuto next {run}", attempt=attempt)
+        if known["agent"] != "guided":
+            raise Refused("not-yours", f"attempt {attempt} was started by an engine; its result is collected", "tenuto run")
+        if known["status"] not in ("dispatched", "running"):
+            message = f"attempt {attempt} ended before: {known['verdict'] or known['status']}: {known['summary']}"
+            raise Refused("attempt-ended", message, f"tenuto next {run}", attempt=attempt)
+        return guide.end(attempt, report)
+
+
+def give_up(workspace: Workspace, run: str) -> list[str]:
+    """An engine takes over: what was handed out and not reported is lost. Nobody knows what was done of it."""
+    lost = []
+    with workspace.turn() as turn:
+        found = turn.existing(run)
+        for name in list(found["flying"]):
+            if found["attempts"][name]["agent"] == "guided":
+                reason = "it was handed out and never reported"
+                turn.do(run, {"do": "LoseAttempt", "attempt": name, "reason": reason, "ran": True, "key": f"finished:{name}"})
+                lost.append(name)
+    return lost
+
+
+def read_report(text: str) -> Report:
+    """A JSON object with a verdict, or the agent's own reply with its last line."""
+    if text.lstrip().startswith("{"):
+        try:
+            found = loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and "verdict" in found:
+            return _checked(found)
+    return {"reply": text}
+
+
+def _checked(found: dict[str, Any]) -> Report:
+    known = {"verdict": str, "summary": str, "reply": str, "usage": dict, "parked_until": str}
+    for name, value in found.items():
+        if name not in known or not isinstance(value, known[name]):
+            raise BadInput("bad-report", f"'{name}' in the report is unknown or of the wrong kind", f"known: {', '.join(known)}")
+    if found["verdict"] not in VERDICTS:
+        raise BadInput("bad-report", f"a verdict is one of {', '.join(VERDICTS)}, not {found['verdict']!r}")
+    for unit, amount in found.get("usage", {}).items():
+        if unit not in ("tokens", "micro_usd") or not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
+            raise BadInput("bad-report", f"usage: {unit}={amount} is no amount", "tokens, micro_usd; whole numbers")
+    return found  # type: ignore[return-value]
+
+
+def _told(report: Report) -> dict[str, Any]:
+    reply, usage = report.get("reply", ""), report.get("usage", {})
+    told: dict[str, Any] = {"reply": reply, "usage": usage, "transient": False, "parked_until": report.get("parked_until", "")}
+    if "verdict" in report:
+        return {**told, "verdict": report["verdict"], "summary": report.get("summary", "")}
+    waits, asked = parked(reply), question(reply)
+    if waits is not None:
+        return {**told, "verdict": "PARKED", "summary": waits[1], "parked_until": waits[0]}
+    if asked is not None:
+        return {**told, "verdict": "QUESTION", "summary": asked}
+    said = verdict(reply)
+    return {**told, "verdict": said["verdict"], "summary": said["summary"] or said.get("reason", "")}
