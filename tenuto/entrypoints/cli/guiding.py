@@ -61,7 +61,7 @@ def _shown(run: str, works: list[Any]) -> Iterator[Part]:
     cls=Command,
     examples=[
         ("tenuto report dark-mode spec-1-spec-1 --reply reply.md", "the agent's reply, with its last line"),
-        ("tenuto report dark-mode spec-1-spec-1 --verdict DONE --summary '12 requirements'", "in your own words"),
+        ("tenuto report dark-mode spec-1-spec-1 --verdict DONE --summary 'specified'", "in your own words"),
         ("my-agent < prompt | tenuto report dark-mode spec-1-spec-1 --reply -", "from a pipe"),
         ("tenuto report dark-mode spec-1-spec-1 --verdict DONE --usage tokens=5200", "with what it used"),
     ],

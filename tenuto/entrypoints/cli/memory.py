@@ -25,8 +25,8 @@ _FILES = {"decisions": "docs/orchestrator/memory/decisions.md", "patterns": "doc
     examples=[
         ("tenuto memory", "what the current run remembers, and what the project does"),
         ("tenuto memory dark-mode", "another run's"),
-        ("tenuto memory add decision 'Colours are CSS variables' --rationale 'one place to change'", "for every later run"),
-        ("tenuto memory add pattern 'Settings live in one store' --title 'One store'", "the same, for how code is written here"),
+        ("tenuto memory add decision 'Colours are variables' --rationale 'one place'", "for every later run"),
+        ("tenuto memory add pattern 'Settings live in one store'", "the same, for how code is written here"),
     ],
 )
 @click.argument("words", nargs=-1, metavar="[RUN] | add decision|pattern TEXT")
