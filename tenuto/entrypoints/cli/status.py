@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tenuto.entrypoints.cli.amounts import all_told
+from tenuto.entrypoints.cli.amounts import told as amount_of
 from tenuto.entrypoints.cli.frame import Answer, Command
 from tenuto.entrypoints.cli.runs import load, open_existing, run_argument
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, when
@@ -43,6 +45,9 @@ def _told(run: Run) -> Iterator[Part]:
     if run["summary"] or run["name"] != run["id"]:
         yield f"  {run['summary'] or run['name']}"
     yield f"  pipeline {run['pipeline']['name'] or '-'}, driven by {run['driver']}, mode {run['mode']}"
+    fork = run["extra"].get("fork")
+    if fork:
+        yield f"  forked from {fork['source']} at {fork['step']}"
     yield f"  started {when(run['created_at'])}, last event {run['version']} at {when(run['updated_at'])}"
     yield from _waiting_for(run)
     if run["steps"]:
@@ -93,9 +98,22 @@ def _counted(run: Run) -> Iterator[Part]:
         ("items", ", ".join(f"{count} {status}" for status, count in items.items())),
         ("artifacts", len(run["artifacts"])),
         ("commits", len(run["commits"])),
-        ("spent", ", ".join(f"{amount} {unit}" for unit, amount in run["budget"]["spent"].items())),
+        ("spent", all_told(run["budget"]["spent"])),
     ]
     told = "; ".join(f"{what}: {count}" for what, count in counts if count)
     if told:
         yield ""
         yield told
+    yield from _limits(run)
+
+
+def _limits(run: Run) -> Iterator[Part]:
+    """Each limit with what is used or promised of it."""
+    accounts: list[tuple[str, Any]] = [("", run["budget"]), *run["budget"]["steps"].items()]
+    for step, account in accounts:
+        for unit, limit in account["limits"].items():
+            held = account["spent"].get(unit, 0) + account["reserved"].get(unit, 0)
+            used = account["busy_ms"] / 1000 if unit == "wall_clock" else held
+            if limit is not None:
+                of = "" if not step else f" of {step}"
+                yield f"limit{of}: {amount_of(unit, limit)}, {amount_of(unit, used)} used or promised"

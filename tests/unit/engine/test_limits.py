@@ -129,3 +129,11 @@ def test_a_limit_that_is_none_is_refused(word: str) -> None:
     with pytest.raises(BadInput):
         limits_of((word,))
     assert limits_of(("money=0.05", "tokens@1.2=7")) == ({"micro_usd": 50_000}, {"1.2": {"tokens": 7}})
+
+
+def test_status_tells_what_is_left(say: Say, repository: Path, script: Script) -> None:
+    say(*RUN, "--agent", script(), "--limit", "attempts=2", "--limit", "wall_clock@write=90")
+    told = say("status").out
+    assert "limit: 2 attempts, 2 attempts used or promised" in told
+    assert "limit of write: 1m 30s, 0.0s used or promised" in told
+    assert "spent: 2 attempts" in told
