@@ -127,7 +127,7 @@ def test_a_word_that_begins_with_an_items_number_is_not_that_item() -> None:
         ("src/a.py", "a.py"),
         ("a.py", "src/a.py"),
         ("./src/a.py", "src/a.py:12"),
-        ("src/a.py", "/home/me/project/src/a.py"),
+        ("src/a.py", "/elsewhere/project/src/a.py"),
         ("src\\a.py", "src/a.py"),
         ("src/auth/", "src/auth/login/a.py"),
         ("src/*.py", "src/a.py"),
