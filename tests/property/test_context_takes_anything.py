@@ -56,14 +56,21 @@ KEYS = (
     "name mode workflow status current_phase running_phases completed_phases failure_context gate_context metrics waves created_at"
     " updated_at graduated_at mystery"
 ).split()
-MANIFEST = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=8)
 ENTRY = st.fixed_dictionaries(
     {}, optional={"phase": JSON, "name": JSON, "status": JSON, "started_at": JSON, "ended_at": JSON, "duration_ms": JSON, "retries": JSON}
 )  # fmt: skip
+INNER = st.dictionaries(
+    st.sampled_from(
+        "task_breakdown execution tasks total_retries total_duration_ms phase reason recommendations gate prompt artifacts options x".split()
+    ),
+    JSON | st.fixed_dictionaries({"tasks": st.lists(st.fixed_dictionaries({"id": JSON, "dependencies": JSON}), max_size=2)}),
+    max_size=4,
+)
+VALUE = JSON | INNER | st.lists(ENTRY | INNER, max_size=2)
 LOOKS = ("LIST", "SUMMARY task: t", "METRICS filter: t", "METRICS format: detailed filter: t", "RETRIEVE for_phase: resume task: t")
 
 
-@given(MANIFEST, st.lists(ENTRY, max_size=3), st.booleans())
+@given(st.dictionaries(st.sampled_from(KEYS), VALUE, max_size=8), st.lists(ENTRY, max_size=3), st.booleans())
 @FEW
 def test_any_manifest_is_adopted_and_can_be_worked_with(told: dict[str, Any], entries: list[Any], legacy: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +89,7 @@ def test_any_manifest_is_adopted_and_can_be_worked_with(told: dict[str, Any], en
             assert not repository.say(command).startswith("STATUS: error"), command
 
 
-@given(st.sampled_from([*KEYS, "another"]), JSON, st.sampled_from(["running", "paused", "waiting_gate", "poc-complete"]))
+@given(st.sampled_from([*KEYS, "another"]), VALUE, st.sampled_from(["running", "paused", "waiting_gate", "poc-complete"]))
 @FEW
 def test_any_edit_of_a_manifest_is_absorbed_or_left_alone(key: str, value: Any, status: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -86,7 +86,7 @@ class Context:
         """Keep a phase's output. `content_file` is streamed, however large it is."""
         from tenuto.dialects.context.storing import store
 
-        body = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+        body = _encoded(content) if isinstance(content, str) else content
         return store(self.workspace, phase, body, content_file, str(task_id), str(iteration), task)
 
     def retrieve(
@@ -146,3 +146,11 @@ class Context:
         from tenuto.dialects.context.language import parse
 
         return perform(self, parse(command), content_file)
+
+
+def _encoded(text: str) -> bytes:
+    """Bytes that came in as no text go out as they came; half a character is kept as three bytes."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

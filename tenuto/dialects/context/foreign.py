@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 # Derived by us from what happened; whatever stands there is replaced.
 _DERIVED = ("updated_at", "current_phase")
+_INSIDE = {
+    "metrics": ("total_duration_ms", "parallelization_savings_ms", "total_retries"),
+    "waves": ("task_breakdown", "execution"),
+}
 _CONTEXTS = {"failure_context": "paused", "gate_context": "waiting_gate"}
 
 
@@ -37,14 +41,17 @@ def read(run: Run, path: str, before: bytes, after: bytes) -> list[Any]:
         raise Refused("not-an-object", "it is not a JSON object")
     base = loads_strict(before) if before.strip() else {}
     if path == metrics_of(run["id"]):
-        return [_absorb({"metrics": _unknown_only(base, told, "")})]
+        extra: dict[str, Any] = {}
+        drop: list[list[str]] = []
+        _read_unknown(base, told, ("task", "metrics", "waves", "completed_phases"), ["metrics"], extra, drop)
+        return [_absorb(extra, drop)]
     commands = _take_over(run)
     commands += _read_manifest(run, base if isinstance(base, dict) else {}, told, path)
     return commands
 
 
-def _absorb(extra: dict[str, Any]) -> dict[str, Any]:
-    return {"do": "AbsorbEdit", "extra": {key: value for key, value in extra.items() if value}}
+def _absorb(extra: dict[str, Any], drop: list[list[str]]) -> dict[str, Any]:
+    return {"do": "AbsorbEdit", "extra": {key: value for key, value in extra.items() if value}, "drop": drop}
 
 
 def _take_over(run: Run) -> list[Any]:
@@ -59,28 +66,27 @@ def _take_over(run: Run) -> list[Any]:
 
 
 def _read_manifest(run: Run, base: Any, told: Any, path: str) -> list[Any]:
-    changed = [key for key in {**base, **told} if base.get(key) != told.get(key)]
     extra: dict[str, Any] = {}
+    drop: list[list[str]] = []
     commands: list[Any] = []
     ours = _known(run, path)
+    changed = [key for key in ours if base.get(key) != told.get(key)]
     for key in changed:
-        if key not in ours:
-            if key in told:
-                extra.setdefault("manifest", {})[key] = told[key]
-        elif key == "workflow":
+        if key == "workflow":
             name = str(told.get(key) or "")
             if not name:
                 raise _fixed(key)
             commands.append({"do": "ChangeDriver", "driver": run["driver"], "pipeline": {"name": name, "hash": None}})
-        elif key in ("metrics", "waves"):
-            commands += _read_inside(run, key, base.get(key), told.get(key), extra)
+        elif key in _INSIDE:
+            commands += _read_inside(key, base.get(key), told.get(key), extra, drop)
         elif key not in (*_DERIVED, "status", "running_phases", "completed_phases", *_CONTEXTS):
             raise _fixed(key)
+    _read_unknown(base, told, ours, ["manifest"], extra, drop, known_may_change=True)
     if {"running_phases", "completed_phases"} & set(changed):
         commands += _read_phases(run, base, told, extra)
     if "status" in changed or set(_CONTEXTS) & set(changed):
         commands += _read_status(run, base, told, extra)
-    return [*commands, _absorb(extra)]
+    return [*commands, _absorb(extra, drop)]
 
 
 def _known(run: Run, path: str) -> tuple[str, ...]:
@@ -95,35 +101,45 @@ def _fixed(key: str) -> Refused:
     return Refused("fixed-key", f"{key} cannot be changed by editing the file")
 
 
-def _read_inside(run: Run, key: str, base: Any, told: Any, extra: dict[str, Any]) -> list[Any]:
+def _read_inside(key: str, base: Any, told: Any, extra: dict[str, Any], drop: list[list[str]]) -> list[Any]:
     """metrics and waves: unknown keys, and a breakdown that was not there before."""
-    commands: list[Any] = []
     if not isinstance(told, dict):
         raise _fixed(key)
     base = base if isinstance(base, dict) else {}
-    before = base.get("task_breakdown") if key == "waves" else None
-    after = told.get("task_breakdown") if key == "waves" else None
-    if before != after:
-        if not after:
+    commands: list[Any] = []
+    if key == "waves" and base.get("task_breakdown") != told.get("task_breakdown"):
+        breakdown = told.get("task_breakdown")
+        if not isinstance(breakdown, dict) or not breakdown:
             raise _fixed("waves.task_breakdown")
         from tenuto.dialects.context.breakdown import plan, read_found
 
-        items, waves = plan(after) if "tasks" in after else read_found(after)
+        items, waves = plan(breakdown) if "tasks" in breakdown else read_found(breakdown)
         commands.append({"do": "PlanItems", "items": items, "waves": waves})
-        extra["breakdown"] = after
-    rest = {name: value for name, value in told.items() if name != "task_breakdown"}
-    unknown = _unknown_only({**base, "task_breakdown": None}, rest, f"{key}.")
-    if unknown:
-        extra.setdefault("manifest", {})[key] = unknown
+        extra["breakdown"] = breakdown
+        drop.append(["breakdown"])
+        base, told = {**base, "task_breakdown": None}, {**told, "task_breakdown": None}
+    _read_unknown(base, told, _INSIDE[key], ["manifest", key], extra, drop)
     return commands
 
 
-def _unknown_only(base: Any, told: Any, where: str) -> dict[str, Any]:
-    """The keys that are new; a change of one that was there is refused."""
-    for name, value in base.items():
-        if name in told and told[name] != value:
-            raise _fixed(f"{where}{name}")
-    return {name: value for name, value in told.items() if name not in base}
+def _read_unknown(
+    base: Any, told: Any, ours: tuple[str, ...], place: list[str], extra: dict[str, Any], drop: list[list[str]],
+    known_may_change: bool = False,
+) -> None:  # fmt: skip
+    """Keys that are not ours: new, changed and gone ones. A change of one of ours is refused."""
+    for name in {**base, **told}:
+        if (name in base) == (name in told) and base.get(name) == told.get(name):
+            continue
+        if name in ours:
+            if not known_may_change:
+                raise _fixed(".".join([*place[1:], name]))
+            continue
+        drop.append([*place, name])
+        if name in told:
+            inner = extra
+            for part in place:
+                inner = inner.setdefault(part, {})
+            inner[name] = told[name]
 
 
 # ---- phases ----------------------------------------------------------------------------------------

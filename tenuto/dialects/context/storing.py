@@ -185,6 +185,7 @@ def plan_items(turn: Turn, run: Run, content: bytes) -> str:
     turn.do(run["id"], {"do": "PlanItems", "items": items, "waves": waves})
     turn.do(run["id"], {
         "do": "AbsorbEdit", "dialect": "context", "path": "", "sha256": "", "extra": {"breakdown": breakdown},
+        "drop": [["breakdown"]],
     })  # fmt: skip
     return f" | {len(items)} tasks in {len(waves)} waves"
 

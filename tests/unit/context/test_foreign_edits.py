@@ -36,6 +36,26 @@ def test_keys_that_others_add_survive_every_command(task: Repository) -> None:
     assert (told["owner"], told["links"], told["metrics"]["cost"], told["waves"]["note"]) == ("ada", {"ticket": 7}, 3, "x")
 
 
+def test_keys_of_others_may_be_changed_emptied_and_taken_out_again(task: Repository) -> None:
+    task.edit("t", links={"a": 1, "b": 2}, owner="ada", nothing=None)
+    task.must("SUMMARY")
+    assert task.manifest("t")["nothing"] is None
+    task.edit("t", links={"a": 1}, owner="bob")
+    task.must("SUMMARY")
+    told = task.manifest("t")
+    assert (told["links"], told["owner"]) == ({"a": 1}, "bob")
+    del told["owner"], told["nothing"]
+    told["metrics"]["cost"] = 3
+    task.write(PATH, json.dumps(told))
+    task.must("SUMMARY")
+    told = task.manifest("t")
+    assert "owner" not in told
+    told["metrics"]["cost"] = 4
+    task.write(PATH, json.dumps(told))
+    task.must("SUMMARY")
+    assert task.manifest("t")["metrics"]["cost"] == 4
+
+
 def test_a_phase_begun_and_ended_by_hand(task: Repository) -> None:
     told = task.manifest("t")
     told["running_phases"] = [{"phase": "spec", "started_at": "2026-01-01T00:00:00Z", "agent": "opus"}]
@@ -86,6 +106,7 @@ def test_an_absorbed_edit_is_in_the_history_and_readable_by_its_hash(task: Repos
         {"completed_phases": [{"phase": "architect", "status": "failed"}]}, {"metrics": {"total_retries": 9}}, {"metrics": None},
         {"status": "graduated"}, {"status": "poc-complete"}, {"status": "dancing"}, {"status": None}, {"running_phases": "x"},
         {"waves": {"task_breakdown": {"tasks": [{"id": 1, "dependencies": [1]}]}, "execution": []}}, {"workflow": ""},
+        {"waves": {"task_breakdown": 7, "execution": []}}, {"waves": {"task_breakdown": None, "execution": [1]}}, {"waves": 1},
         {"status": "waiting_gate", "gate_context": {"gate": "lunch"}}, {"failure_context": {"reason": "not paused"}},
     ],
 )  # fmt: skip
