@@ -10,7 +10,7 @@ Rule 2: fold adds nothing of its own: no clock, no default that a later version 
 change. Two machines that fold the same events hold the same bytes.
 
 FOLD_VERSION names the shape of the result. It changes with any change to this file or to notes.py
-(tests/unit/test_fold_version.py holds it), and state rows of other versions are folded anew.
+(tests/unit/core/test_fold_version.py holds it), and state rows of other versions are folded anew.
 """
 
 from __future__ import annotations
