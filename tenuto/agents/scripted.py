@@ -5,7 +5,8 @@ scripted:answers.yaml
 answers:                       # the first that fits is given; nothing fits: DONE, and every output is written
   - for: {role: designer, try: 1}     # role, step, item, try, visit (how often the step was entered); * stands for anything
     reply: "DONE: designed"
-    files: {"{out}": "# Design"}      # {out} is the first declared output; other paths are below the work directory
+    files: {"{out}": "# Design"}      # {out}: the first declared output, {run}: the run; paths are below the work directory
+    run: make fixtures                # a shell command, before the files are written
     fault: hang                       # hang, exit 3, signal 9, flood, silent, daemon, ignore-signals
     wait: .tenuto-go                  # go on when this file exists
     usage: {tokens: 1200, micro_usd: 5400}    # what the attempt is said to have cost

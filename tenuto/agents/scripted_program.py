@@ -48,7 +48,8 @@ def choose(answers: list[Any], environment: dict[str, str]) -> Any:
 def write_files(answer: Any, outputs: list[str]) -> None:
     files: dict[str, str] = answer.get("files", {})
     for name, text in files.items():
-        path = Path(name.replace("{out}", outputs[0] if outputs else "reply.md"))
+        here = name.replace("{run}", os.environ.get("TENUTO_RUN", ""))
+        path = Path(here.replace("{out}", outputs[0] if outputs else "reply.md"))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     if "files" not in answer and answer.get("fault") != "silent":

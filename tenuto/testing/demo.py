@@ -1,249 +1,268 @@
-"""`make demo`: a run from request to result in a new git repository, killed on the way. No model, no network.
+"""`make demo`: the eight steps on a small real project, with scripted agents that do real work. No model, no network.
 
-    python -m tenuto.testing.demo            watch it
-    python -m tenuto.testing.demo --keep     and keep the repository
+    python -m tenuto.testing.demo               watch it; the project stays, so that you can go on with it
+    python -m tenuto.testing.demo --remove      and remove the project at the end
 
-A worker process stands for the agents: for each step it leaves a line in a file that Tenuto knows nothing about,
-so that what really ran can be compared with what the journal says. Every claim of the summary is checked; the
-demo fails if one does not hold.
+A design is sent back, a false DONE is found out, an item is planned and made again, the engine runs the project's own tests,
+the orchestrator is killed (kill -9) in the middle and started again, and the code is merged. Each agent leaves a line in a
+file that Tenuto knows nothing about, so that what really ran can be compared with what the journal says. Every claim of
+the summary is checked; the demo fails where one does not hold.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
 
 import tenuto
-from tenuto.testing import crashing
-from tenuto.workspace.examine import examine
+from tenuto.core.times import between, iso
+from tenuto.entrypoints.cli.amounts import all_told, span
+from tenuto.metrics.figures import figures, spans
+from tenuto.metrics.schedule import critical_path, rolling_gain
 
-RUN = "dark-mode"
-STEPS = ("research", "design", "build")
-SAID = {
-    "research": "# Research\n\nThe theme lives in one file; 14 components read it.\n",
-    "design": "# Design\n\nOne token per colour, a switch in the header, the choice kept per user.\n",
-    "build": "# Build\n\nTokens, switch and storage are in. 31 tests pass.\n",
-}
-KILLS = 24
-RAN = "what-really-ran.txt"
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-# ---- what the worker process does ------------------------------------------------------------------
-
-
-def work(root: str, pause_in: str = "") -> int:
-    """Every step that is not done yet. A driver that died between two lines left nothing to clean up by hand."""
-    workspace = tenuto.open(root, by="worker")
-    for step in STEPS:
-        known = workspace.load(RUN)["steps"].get(step)
-        if known is None or known["status"] != "completed":
-            attempt = begin(workspace, step)
-            act(root, step, pause_in)
-            end(workspace, step, attempt)
-    with workspace.turn() as turn:
-        shown = [{"path": a["path"], "sha256": a["sha256"]} for a in turn.existing(RUN)["artifacts"].values()]
-        turn.do(RUN, {"do": "OpenGate", "name": "release", "prompt": "Ship it?", "shown": shown})  # type: ignore[typeddict-item]
-    return 0
-
-
-def begin(workspace: tenuto.Workspace, step: str) -> str:
-    with workspace.turn() as turn:
-        run = turn.existing(RUN)
-        for name, known in run["attempts"].items():
-            if known["status"] in ("dispatched", "running"):
-                turn.do(RUN, {"do": "LoseAttempt", "attempt": name, "reason": "its process was killed"})
-        if not any(visit["step"] == step and visit["status"] == "running" for visit in run["visits"]):
-            turn.do(RUN, {"do": "StartStep", "step": step})
-        attempt = f"{step}-{1 + sum(known['step'] == step for known in run['attempts'].values())}"
-        turn.do(RUN, {"do": "DispatchAttempt", "attempt": attempt, "step": step, "role": step})
-    return attempt
-
-
-def act(root: str, step: str, pause_in: str) -> None:
-    with open(f"{root}/{RAN}", "a") as file:
-        file.write(step + "\n")
-    if step == pause_in:
-        print("in the middle", flush=True)
-        sys.stdin.read()  # for ever: whoever started this kills it here
-
-
-def end(workspace: tenuto.Workspace, step: str, attempt: str) -> None:
-    with workspace.turn() as turn:
-        turn.store(RUN, step, f"docs/{step}.md", SAID[step].encode(), step=step, attempt=attempt)
-        turn.do(RUN, {"do": "FinishAttempt", "attempt": attempt, "status": "completed", "verdict": "DONE"})
-        turn.do(RUN, {"do": "EndStep", "step": step, "status": "success", "verdict": "DONE"})
-
-
-def note(root: str, number: str) -> int:
-    """One small command, to be killed at any of its lines."""
-    with tenuto.open(root, by="worker").turn() as turn:
-        turn.do(RUN, {"do": "Note", "text": f"note {number}", "key": f"note-{number}"})
-    print("answered", flush=True)
-    return 0
-
-
-# ---- what is shown ---------------------------------------------------------------------------------
-
-
-class Demo:
-    def __init__(self, root: str) -> None:
-        self.root = root
-        self.seen: list[tuple[str, str]] = []
-        self.bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        self._number = 0
-
-    def title(self, text: str) -> None:
-        self._number += 1
-        line = f"{self._number}. {text}"
-        print(f"\n\x1b[1m{line}\x1b[0m" if self.bold else f"\n{line}", flush=True)
-
-    def tenuto(self, *words: str, expect: int = 0, show: str = "") -> str:
-        """A command as a user would type it. `show`: only lines that match."""
-        shown = " ".join(f"'{word}'" if " " in word else word for word in words)
-        print(f"   $ tenuto {shown}", flush=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "tenuto", *words], cwd=self.root, env=environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode != expect:
-            raise SystemExit(f"tenuto {shown} ended with {done.returncode}, not {expect}:\n{done.stdout}")
-        for line in done.stdout.splitlines():
-            if re.search(show, line):
-                print(f"     {line}".rstrip(), flush=True)
-        return done.stdout
-
-    def claim(self, promise: str, fact: str, holds: bool) -> None:
-        if not holds:
-            raise SystemExit(f"NOT KEPT: {promise}: {fact}")
-        self.seen.append((promise, fact))
-
-    def worker(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tenuto.testing.demo", *words], env=environment(), text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
-
-
-def environment() -> dict[str, str]:
-    paths = [PACKAGE, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def play(demo: Demo) -> None:
-    begin_run(demo)
-    kill_in_the_middle(demo)
-    resume(demo)
-    wait_at_the_gate(demo)
-    kill_everywhere(demo)
-    look_back(demo)
-
-
-def begin_run(demo: Demo) -> None:
-    demo.title("A request becomes a run; its files are written from the journal")
-    demo.tenuto("init", show="journal")
-    demo.tenuto("context", "INIT task: Dark mode", show="STATUS|TASK")
-
-
-def kill_in_the_middle(demo: Demo) -> None:
-    demo.title("A worker does step after step, and is killed (kill -9) in the middle of the third")
-    worker = demo.worker("work", demo.root, "build")
-    assert worker.stdout is not None
-    worker.stdout.readline()
-    worker.kill()
-    worker.communicate()
-    demo.tenuto("status", show="dark-mode:|STEP|research|design|build|ATTEMPT")
-
-
-def resume(demo: Demo) -> None:
-    demo.title("Another worker goes on: what is done is not done again, what was lost is named and repeated")
-    if demo.worker("work", demo.root).wait() != 0:
-        raise SystemExit("the second worker failed")
-    demo.tenuto("history", RUN, show="lost|build|gate")
-    with open(f"{demo.root}/{RAN}") as file:
-        ran = file.read().split()
-    counts = {step: ran.count(step) for step in STEPS}
-    told = ", ".join(f"{step} {count}x" for step, count in counts.items())
-    demo.claim("nothing finished ran twice", f"{told}; the first build was killed", list(counts.values()) == [1, 1, 2])
-
-
-def wait_at_the_gate(demo: Demo) -> None:
-    demo.title("A gate waits for a person; nothing passes it")
-    demo.tenuto("status", "--exit-code", expect=5, show="waits|Ship")
-    demo.tenuto("context", "START_PHASE phase: release", expect=1, show="ERROR")
-    workspace = tenuto.open(demo.root, by="ada")
-    held = workspace.load(RUN)["status"] == "waiting_gate"
-    demo.claim("nothing unapproved advanced", "'release' was refused while the gate was open", held)
-    print("   (ada approves what was shown to her, by its hashes)", flush=True)
-    with workspace.turn() as turn:
-        shown = [{"path": a["path"], "sha256": a["sha256"]} for a in turn.existing(RUN)["artifacts"].values()]
-        turn.do(RUN, {"do": "DecideGate", "decision": "approve", "who": "ada", "shown": shown})  # type: ignore[typeddict-item]
-        turn.do(RUN, {"do": "StartStep", "step": "release"})
-        turn.do(RUN, {"do": "EndStep", "step": "release", "status": "success", "verdict": "DONE"})
-
-
-def kill_everywhere(demo: Demo) -> None:
-    demo.title(f"{KILLS} commands are killed, each at another line, before or after its commit")
-    folder = os.path.join(PACKAGE, "tenuto")
-    whole = killed_before(demo, 1 << 20, folder, 0)
-    lines = int(re.findall(r"after (\d+) lines", whole.stderr)[0])
-    answered, workspace = 1, tenuto.open(demo.root)
-    for number in range(1, KILLS + 1):
-        # Most lines only look; the last quarter writes.
-        done = killed_before(demo, lines * 3 // 4 + lines * number // (4 * KILLS + 4), folder, number)
-        answered += "answered" in done.stdout
-        damage = [found for found in examine(workspace)["findings"] if found["severity"] != "behind"]
-        if damage:
-            raise SystemExit(f"kill {number} left damage: {damage}")
-    with workspace.journal.read() as reader:
-        kept = sum(reader.has_key(RUN, f"note-{number}") for number in range(KILLS + 1))
-    print(f"   {kept - 1} had been recorded, {KILLS - kept + 1} had not begun to be; none was half there", flush=True)
-    fact = f"{KILLS} kills, sound after each; all that was answered is there"
-    demo.claim("no update was lost", fact, answered <= kept <= KILLS + 1)
-
-
-def killed_before(demo: Demo, line: int, folder: str, number: int) -> subprocess.CompletedProcess[str]:
-    command = crashing.command("kill", line, folder, "tenuto.testing.demo", "note", demo.root, str(number))
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-
-
-def look_back(demo: Demo) -> None:
-    demo.title("Files that a kill left behind are repaired, and everything is checked")
-    demo.tenuto("repair", show="written|nothing")
-    sound = demo.tenuto("verify")
-    demo.claim("every event is as it was written", sound.strip(), sound.startswith("sound") and "behind" not in sound)
-    with tenuto.open(demo.root, by="ada").turn() as turn:
-        turn.do(RUN, {"do": "Finish"})
-    demo.tenuto("list")
-
-
-def summary(demo: Demo) -> Iterator[str]:
-    yield ""
-    width = max(len(promise) for promise, _ in demo.seen)
-    for promise, fact in demo.seen:
-        yield f"   {promise.ljust(width)}   {fact}"
+RUN = "add-a-dark-mode"
+STORY = Path(__file__).with_name("demo.yaml")
+PACKAGE = Path(__file__).resolve().parents[2]
+_WIDTH = 60
 
 
 def main(words: list[str]) -> int:
-    if words[:1] == ["work"]:
-        return work(*words[1:])
-    root = tempfile.mkdtemp(prefix="tenuto-demo-")
+    if set(words) - {"--remove"}:
+        print("python -m tenuto.testing.demo [--remove]", file=sys.stderr)
+        return 2
+    home = Path(tempfile.mkdtemp(prefix="tenuto-demo-"))
     try:
-        subprocess.run(["git", "init", "-q", root], check=True)
-        demo = Demo(root)
-        play(demo)
-        demo.title("What was promised, and what was seen")
-        print("\n".join(summary(demo)), flush=True)
-        print(f"\nkept: {root}" if "--keep" in words else "", flush=True)
+        Demo(home).play()
     finally:
-        if "--keep" not in words:
-            shutil.rmtree(root, ignore_errors=True)
+        if "--remove" in words:
+            shutil.rmtree(home, ignore_errors=True)
     return 0
+
+
+class Demo:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.root = home / "notes"
+        self.script = home / "answers.yaml"
+        self.witness = home / "what-really-ran.txt"
+        self.killed_at = ""
+        self.bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    def play(self) -> None:
+        story = YAML(typ="safe", pure=True).load(STORY.read_text("utf-8"))
+        self.title("A small project, committed to git")
+        self.make_project(story)
+        self.title("tenuto run 'Add a dark mode'")
+        self.run_and_kill(story["request"])
+        self.title("The code goes where it belongs")
+        self.merge()
+        self.title("What was promised, and what was seen")
+        self.judge()
+        self.sum_up()
+
+    def title(self, text: str) -> None:
+        print(f"\n\x1b[1m{text}\x1b[0m" if self.bold else f"\n{text}", flush=True)
+
+    # ---- the project
+
+    def make_project(self, story: Any) -> None:
+        for path, text in story["project"].items():
+            target = self.root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, "utf-8")
+        python = sys.executable
+        config = self.root / ".tenuto" / "config.yaml"
+        config.parent.mkdir()
+        checks = f"  build: {python} -m compileall -q notes\n  tests: {python} -m unittest -q\n"
+        config.write_text(f"agent: scripted:{self.script}\nchecks:\n{checks}", "utf-8")
+        self.git("init", "-q", "-b", "main", ".")
+        self.git("config", "user.name", "Demo")
+        self.git("config", "user.email", "demo@example.org")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "Notes as a page")
+        self.script.write_text(_script(story["answers"], self.witness), "utf-8")
+        print(f"  {self.root}: {len(story['project'])} files, two tests", flush=True)
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=self.root, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"git {' '.join(words)}: {done.stderr}")
+        return done.stdout.strip()
+
+    # ---- the run
+
+    def run_and_kill(self, request: str) -> None:
+        """Killed once, as soon as implementers are at work; agents go on, and the next orchestrator adopts them."""
+        engine = self.tenuto("run", request, "--workspace", "worktree", "--limit", "money=20", "--limit", "attempts=120")
+        while engine.poll() is None:
+            if self.at_work("implementation") >= 2:
+                engine.kill()
+                engine.wait()
+                self.killed_at = iso(time.time_ns() // 1_000_000)
+                self.title("kill -9: the orchestrator is dead, its agents work on. tenuto run, again:")
+                engine = self.tenuto("run")
+                break
+            time.sleep(0.05)
+        if engine.wait() != 0:
+            raise SystemExit(f"tenuto run ended with {engine.returncode}; see {self.root}")
+
+    def at_work(self, step: str) -> int:
+        """How many agents of a step have begun, as they say themselves."""
+        return self.witness.read_text("utf-8").count(f".{step}-") if self.witness.exists() else 0
+
+    def tenuto(self, *words: str) -> subprocess.Popen[bytes]:
+        paths = [str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return subprocess.Popen(
+            [sys.executable, "-m", "tenuto", *words], cwd=self.root, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )  # fmt: skip
+
+    def merge(self) -> None:
+        branch = self.git("rev-parse", "--abbrev-ref", "HEAD")
+        self.git("switch", "-q", "main")
+        self.git("merge", "-q", "--no-ff", "-m", "Merge dark mode", branch)
+        print(f"  {branch} is merged into main: {self.git('diff', '--shortstat', 'HEAD^1', '--', 'notes', 'tests', 'README.md')}")
+        shown = subprocess.run(
+            [sys.executable, "-m", "notes", "--theme", "dark", "milk"], cwd=self.root, capture_output=True, text=True, check=False
+        )
+        print(f"  python -m notes --theme dark milk\n    {shown.stdout.strip()[:100]}...", flush=True)
+
+    # ---- what came of it
+
+    def judge(self) -> None:
+        workspace = tenuto.open(str(self.root))
+        run = workspace.load(RUN)
+        with workspace.journal.read() as reader:
+            events = list(reader.events(RUN))
+        for promise, fact, holds in self.claims(run, events):
+            if not holds:
+                raise SystemExit(f"NOT KEPT: {promise}: {fact}")
+            print(f"  {promise:<39}{fact}", flush=True)
+
+    def claims(self, run: Any, events: list[Any]) -> Iterator[tuple[str, str, bool]]:
+        ran = self.witness.read_text("utf-8").split()
+        ends = [event["attempt"] for event in events if event["type"] == "AttemptFinished"]
+        started = {name.split(".", 1)[1].rsplit(".", 1)[0] for name in ran}
+        yield "nothing finished ran twice", f"{len(ran)} starts, {len(set(ran))} different ones, {len(ends)} results", (
+            len(ran) == len(set(ran)) == len(ends) == len(set(ends)) and set(ends) == started
+        )
+        over = [a for a in run["attempts"].values() if self.killed_at and a["started_at"] < self.killed_at < (a["ended_at"] or "")]
+        yield "agents outlived the orchestrator", f"{len(over)} were at work when it was killed; all were collected", bool(over)
+        peak = _peak(events)
+        yield "nothing was admitted past the cap", f"at most {peak} at a time, and the cap is 4", peak <= 4
+        false = [a for a in run["attempts"].values() if a["summary"].startswith("claimed DONE, but")]
+        yield "a false DONE was found out", f"{len(false)}: v-tests said that all tests pass; the engine ran them", len(false) == 1
+        back = run["routes"]
+        yield "the design was sent back once", f"{back.get('design-review.NEEDS_REVISION', 0)} of at most 1", back.get("design-review.NEEDS_REVISION") == 1
+        yield "a failing item was made again", f"{back.get('verification.NOT_DONE', 0)} of at most 3 rounds: 03-page", back.get("verification.NOT_DONE") == 1
+        checks = [check for a in run["attempts"].values() for check in a["receipt"].get("checks", [])]
+        passed = sum(1 for check in checks if not check["reason"])
+        yield "the engine ran build and tests itself", f"{len(checks)} times, {passed} passed", passed >= 3 and len(checks) > passed
+        clean = self.tests_pass_in_a_clone()
+        yield "the merged code passes its tests", "in a fresh clone of main", clean
+        sound = subprocess.run([sys.executable, "-m", "tenuto", "verify"], cwd=self.root, capture_output=True, text=True, check=False)
+        yield "every event is as it was written", f"{run['version']} events, chained", sound.returncode == 0
+
+    def tests_pass_in_a_clone(self) -> bool:
+        clone = self.home / "clone"
+        self.git("clone", "-q", ".", str(clone))
+        done = subprocess.run([sys.executable, "-m", "unittest", "-q"], cwd=clone, capture_output=True, check=False)
+        return done.returncode == 0 and self.git("-C", str(clone), "status", "--porcelain") == ""
+
+    def sum_up(self) -> None:
+        run = tenuto.open(str(self.root)).load(RUN)
+        self.title("Receipts: what some of the attempts really did")
+        print("\n".join(receipts(run)))
+        self.title("The time it took")
+        print("\n".join(timeline(run, self.killed_at)))
+        found, path = figures(run), critical_path(run)
+        gain = sum(one["saved_ms"] for one in rolling_gain(run, 4))
+        print(f"\n  {span(found['total_ms'])} of work; one after the other {span(found['sequential_ms'])}: side by side saved {found['savings_percent']}%")
+        print(f"  critical path {span(sum(link['ms'] for link in path))}; rolling order would have saved another {span(gain)}")
+        print(f"  {all_told({'attempts': found['attempts']})}, {found['retries']} of them again; the script says {all_told(found['usage'])}")
+        self.title("What to try next")
+        print(f"  cd {self.root}; alias tenuto='{sys.executable} -m tenuto'\n")
+        for command, words in _NEXT:
+            print(f"  {command:<54}{words}")
+        sys.stdout.flush()
+
+
+_NEXT = (
+    ("tenuto run 'Once more' --workspace worktree", "watch it; kill it (kill -9) wherever you like,"),
+    ("tenuto run", "and run it again: it goes on where it was"),
+    ("tenuto run 'With gates' --approval", "it stops for you; then: tenuto approve, tenuto run"),
+    (f"tenuto logs {RUN} verification-1-v-tests-1", "what was claimed, and what the receipt says"),
+    ("tenuto artifacts --cat design.md", "the design, as it was delivered"),
+    ("tenuto history | less", "everything that happened, and why"),
+    ("tenuto metrics --format detailed", "attempt by attempt, and the critical path"),
+    ("tenuto plan", "the graph, the worst case, the likely cost"),
+    (f"tenuto fork {RUN} --at planning", "another way from the plan on"),
+)
+
+
+def _script(answers: list[Any], witness: Path) -> str:
+    """Every answer also leaves a line that Tenuto knows nothing about."""
+    from tenuto.encoding import pretty
+
+    leave = f'echo "$TENUTO_ATTEMPT" >> "{witness}"\n'
+    made = []
+    for answer in answers:
+        made.append({**answer, "run": leave + answer.get("run", "")})
+    return pretty({"answers": made})  # JSON is YAML
+
+
+def receipts(run: Any) -> Iterator[str]:
+    for attempt in run["attempts"].values():
+        receipt = attempt["receipt"]
+        told = []
+        if receipt.get("merged"):
+            told.append(f"{', '.join(receipt['touched'])}; merged as {receipt['merged'][:10]}")
+        for check in receipt.get("checks", []):
+            told.append(f"{check['name']}: {check['reason'] or 'passed'}, run by the engine")
+        if attempt["role"] in ("designer", "planner"):
+            told += [f"{path.rpartition('/')[2]}, SHA-256 {made['sha256'][:10]}" for path, made in receipt["outputs"].items()][:1]
+        if told:
+            claim = "claimed DONE; " if attempt["verdict"] == "ERROR" else ""
+            who = f"{attempt['role']} {attempt['item'] or ''}".rstrip() + (f" ({attempt['iteration']})" if attempt["iteration"] > 1 else "")
+            yield f"  {who:<33}{claim}{'; '.join(told)}"[:110]
+
+
+def _peak(events: list[Any]) -> int:
+    flying = peak = 0
+    for event in events:
+        flying += (event["type"] == "AttemptDispatched") - (event["type"] in ("AttemptFinished", "AttemptLost"))
+        peak = max(peak, flying)
+    return peak
+
+
+def timeline(run: Any, killed_at: str) -> Iterator[str]:
+    """A row per step and visit, a column per moment."""
+    rows: dict[tuple[str, int], list[Any]] = {}
+    for one in spans(run):
+        rows.setdefault((one["step"], one["visit"]), []).append(one)
+    begin = min(one["started_at"] for mine in rows.values() for one in mine)
+    total = max(between(begin, one["ended_at"]) for mine in rows.values() for one in mine) or 1
+    for (step, visit), mine in rows.items():
+        cells = [0] * _WIDTH
+        for one in mine:
+            first = between(begin, one["started_at"]) * (_WIDTH - 1) // total
+            last = between(begin, one["ended_at"]) * (_WIDTH - 1) // total
+            for column in range(first, last + 1):
+                cells[column] += 1
+        name = step if visit == 1 else f"{step} ({visit})"
+        yield f"  {name:<19}{''.join(' ' if not cell else str(min(cell, 9)) for cell in cells).rstrip()}"
+    if killed_at:
+        yield f"  {'kill -9':<19}{' ' * (between(begin, killed_at) * (_WIDTH - 1) // total)}^"
+    yield f"  {'':<19}0s{span(total):>{_WIDTH - 2}}   (figures: agents at work)"
 
 
 if __name__ == "__main__":

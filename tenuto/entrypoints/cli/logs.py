@@ -105,7 +105,9 @@ def _printed(run: Run, name: str, texts: list[tuple[str, str]], stream: str) -> 
         yield from text.splitlines()
     problem = attempt["receipt"].get("problem")
     if problem and stream == "stdout":
-        yield Heading(f"what the receipt says: {problem}")
+        first, *rest = problem.splitlines()
+        yield Heading(f"what the receipt says: {first}")
+        yield from rest
 
 
 # ---- following -------------------------------------------------------------------------------------

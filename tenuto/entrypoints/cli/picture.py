@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tenuto.core.records import Run
 from tenuto.core.times import between
 from tenuto.entrypoints.cli.amounts import all_told, span
+from tenuto.entrypoints.cli.telling import first_line
 
 MARKS = {
     "completed": "\u2713", "success": "\u2713", "failed": "\u2717", "lost": "\u2717", "running": "\u25cf", "dispatched": "\u25cf",
@@ -86,7 +87,7 @@ def _attempt(label: str, attempt: Any, now: str) -> Line:
     flying = attempt["ended_at"] is None
     aside = [span(between(attempt["started_at"], attempt["ended_at"] or now))]
     aside += [f"attempt {attempt['number']}"] if attempt["number"] > 1 else []
-    aside += [] if flying else [f"{attempt['verdict'] or attempt['status']}: {attempt['summary']}".rstrip(": ")]
+    aside += [] if flying else [f"{attempt['verdict'] or attempt['status']}: {first_line(attempt['summary'])}".rstrip(": ")]
     status = "running" if flying else "completed" if attempt["verdict"] == "DONE" else "failed"
     return Line(status, label, 2, ", ".join(aside))
 

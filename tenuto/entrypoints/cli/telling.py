@@ -54,7 +54,13 @@ def _dispatched(e: Any, run: Run) -> str:
 def _finished(e: Any, run: Run) -> str:
     attempt = run["attempts"][e["attempt"]]
     took = span(between(attempt["started_at"], e["at"]))
-    return f"{_who(attempt)} {e['verdict'] or e['status']} after {took}: {e['summary']}".rstrip(": ")
+    return f"{_who(attempt)} {e['verdict'] or e['status']} after {took}: {first_line(e['summary'])}".rstrip(": ")
+
+
+def first_line(text: str) -> str:
+    """A check that failed brings the end of its output along: `tenuto logs` shows all of it."""
+    first, _, rest = text.strip().partition("\n")
+    return f"{first} [...]" if rest else first
 
 
 def _lost(e: Any, run: Run) -> str | None:
@@ -62,7 +68,7 @@ def _lost(e: Any, run: Run) -> str | None:
 
 
 def _ended(e: Any, run: Run) -> str | None:
-    reason = f": {e['summary']}" if e["summary"] else ""
+    reason = f": {first_line(e['summary'])}" if e["summary"] else ""
     return None if e["verdict"] in (None, "DONE") else f"{e['step']} ended with {e['verdict']}{reason}"
 
 
