@@ -57,7 +57,7 @@ class Transaction(Reader, Protocol):
 
 
 class Journal(Protocol):
-    """`write()` is lock, begin, commit, unlock in one; a Turn does more between commit and unlock."""
+    """`write()` is lock, begin, commit, unlock, flush in one; a Turn shows files between commit and unlock."""
 
     directory: str
 

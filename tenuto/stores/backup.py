@@ -194,7 +194,7 @@ class Import:
             raise _damaged(
                 f"run {name} should have {self._expected[0]} events and another head; a part of it is missing"
             )
-        self._db.execute("INSERT INTO run VALUES(?,?,?,0,0,'','','{}')", (name, *self._at))
+        self._db.execute("INSERT INTO run(id, created, seq, chain) VALUES(?,'',?,?)", (name, *self._at))
         self.runs.append(name)
 
     def _take_blob(self, record: Json) -> None:

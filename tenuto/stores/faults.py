@@ -49,6 +49,12 @@ def fault(error: BaseException, path: str) -> TenutoError:
     return TenutoError("journal-failed", f"{path}: {words}", "tenuto doctor", path=path)
 
 
+def not_flushed(error: OSError, path: str) -> TenutoError:
+    """After a flush that failed, the honest answer is that nobody knows. It is not tried again: the kernel forgets."""
+    message = f"{path}: the disk reported an error ({error.strerror}); whether what was just recorded will last, nobody can tell"
+    return Damaged("disk-error", message, "tenuto verify; look at the disk, then repeat what is not there", path=path)
+
+
 def unknown_event(run: str, event: Json, missing: KeyError) -> BaseException:
     """`missing`: what folding the event did not find. Its type means a newer Tenuto; anything else is a bug."""
     if missing.args != (event["type"],):

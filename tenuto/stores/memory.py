@@ -14,11 +14,11 @@ from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict
 from tenuto.stores.cards import card
 from tenuto.stores.faults import unknown_event
+from tenuto.stores.writing import Writing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
     from typing import Any
 
     from tenuto.core.records import Json, Repo, Run
@@ -214,21 +214,3 @@ class Reading:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-
-class Writing:
-    def __init__(self, journal: MemoryJournal) -> None:
-        self._journal = journal
-
-    def __enter__(self) -> MemoryTransaction:
-        self._journal.lock()
-        return self._journal.begin()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._journal.commit()
-        else:
-            self._journal.rollback()
-        self._journal.unlock()

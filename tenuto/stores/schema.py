@@ -4,7 +4,8 @@
               digest = SHA-256 of the text, chain = SHA-256(chain before + digest)
     run       one row a run: count and head of the chain, kept apart from the events so that a
               cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows;
-              open_in = the work tree of a run that has not ended
+              open_in = the work tree of a run that has not ended (beside the card: an event seldom
+              changes it, and its index need not be written then)
     state     the folded run, as a cache, with the sequence number it stands at
     render    what we wrote to projected files: hash always, body for the last few
     log       what we appended to append-only files; logged = how long each is
@@ -34,9 +35,9 @@ CREATE TABLE event(
   PRIMARY KEY(run, seq)) WITHOUT ROWID;
 CREATE UNIQUE INDEX event_key ON event(run, key) WHERE key IS NOT NULL;
 CREATE TABLE run(
-  id TEXT PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL, tail INTEGER NOT NULL, kept INTEGER NOT NULL,
-  created TEXT NOT NULL, dialects TEXT NOT NULL, card TEXT NOT NULL,
-  open_in TEXT AS (json_extract(card, '$.open_in'))) WITHOUT ROWID;
+  id TEXT PRIMARY KEY, created TEXT NOT NULL, seq INTEGER NOT NULL DEFAULT 0, chain BLOB NOT NULL DEFAULT (zeroblob(32)),
+  tail INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, dialects TEXT NOT NULL DEFAULT '', card TEXT NOT NULL DEFAULT '{}',
+  open_in TEXT) WITHOUT ROWID;
 CREATE INDEX run_created ON run(created);
 CREATE INDEX run_open ON run(open_in) WHERE open_in IS NOT NULL;
 CREATE TABLE state(
@@ -104,8 +105,12 @@ def migrate(connection: Any) -> None:
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     for version in range(found + 1, SCHEMA_VERSION + 1):
         connection.execute("BEGIN IMMEDIATE")
-        for statement in _MIGRATIONS[version].split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version={version}")
-        connection.execute("COMMIT")
+        try:
+            for statement in _MIGRATIONS[version].split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

@@ -4,9 +4,12 @@ Rule 1: one flock, on a file that is never unlinked, covers transaction, checkpo
 projection. It queues writers; SQLite's own busy handler only backs it up. It also keeps
 checkpoints away from writers, which SQLite before 3.51.3 needs (a WAL reset could corrupt).
 
-Rule 2: a reader takes no lock: WAL gives it a snapshot.
+Rule 2: who was answered is durable. A turn flushes under the lock, before it shows anything in files; `write()`
+shows nothing, lets the next one in, and then flushes (writing.py).
 
-Rule 3: the folded run is a cache. It is written when the events since the last one outweigh
+Rule 3: a reader takes no lock: WAL gives it a snapshot.
+
+Rule 4: the folded run is a cache. It is written when the events since the last one outweigh
 it, so its cost per event stays constant however large the run grows.
 
 A process on the hot path ends with os._exit: closing the last connection would checkpoint.
@@ -33,12 +36,14 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Json, Repo, Run
     from tenuto.ports import Render
+    from tenuto.stores.writing import Writing
 
 REPO = "@"  # the repository's own stream; no slug can be this
 _BUSY_SECONDS = 30.0
 _CHECKPOINT_BYTES = 200 * (4096 + 24)
 _KEEP_BODIES = 8
 _EMPTY_CHAIN = bytes(32)
+_sync = getattr(os, "fdatasync", os.fsync)
 
 
 class SqliteJournal:
@@ -48,12 +53,14 @@ class SqliteJournal:
         self.directory = directory
         self.path = directory + "/journal.db"
         self._connection: Any = None
-        self._lock_fd = -1
+        self._lock_fd = self._log_fd = -1
         self._mutex = RLock()
         self._writing = False
         self._durable = True
 
     def write(self) -> Writing:
+        from tenuto.stores.writing import Writing
+
         return Writing(self)
 
     def read(self) -> Reading:
@@ -64,9 +71,10 @@ class SqliteJournal:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            if self._lock_fd >= 0:
-                os.close(self._lock_fd)
-                self._lock_fd = -1
+            for file in (self._lock_fd, self._log_fd):
+                if file >= 0:
+                    os.close(file)
+            self._lock_fd = self._log_fd = -1
 
     def lock(self) -> None:
         self._mutex.acquire()
@@ -152,6 +160,9 @@ class SqliteJournal:
                 connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
             connection.execute("BEGIN IMMEDIATE")
+            if not durable and self._log_fd < 0:
+                # Before anything is written to it: the kernel tells of a failure only those who had the file open.
+                self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except DatabaseError as error:
             self.rollback(error)
         return SqliteTransaction(connection, self.path)
@@ -168,8 +179,12 @@ class SqliteJournal:
 
     def flush(self) -> None:
         """What was committed without being durable is durable when this returns."""
-        with open(self.path + "-wal", "rb+", buffering=0) as wal:
-            os.fsync(wal.fileno())
+        try:
+            _sync(self._log_fd)
+        except OSError as error:
+            from tenuto.stores.faults import not_flushed
+
+            raise not_flushed(error, self.path) from error
 
     def rollback(self, error: BaseException | None = None) -> None:
         """`error`: why. One of SQLite's own is raised again in our words, with what to do about it."""
@@ -301,8 +316,8 @@ class SqliteTransaction(SqliteReader):
 
     def append(self, run: str, expected: int, events: list[Any], state: Any) -> None:
         """Events become seq expected+1 and on. `state` is the run with them folded in."""
-        row = self._db.execute("SELECT seq, chain, tail, kept FROM run WHERE id=?", (run,)).fetchone()
-        seq, chain, tail, kept = row or (0, _EMPTY_CHAIN, 0, 0)
+        row = self._db.execute("SELECT seq, chain, tail, kept, open_in FROM run WHERE id=?", (run,)).fetchone()
+        seq, chain, tail, kept, was_open_in = row or (0, _EMPTY_CHAIN, 0, 0, None)
         if seq != expected:
             raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)
         for event in events:
@@ -320,12 +335,15 @@ class SqliteTransaction(SqliteReader):
             text = dumps(state)
             self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, seq, FOLD_VERSION, text))
             tail, kept = 0, len(text)
-        shown_in = f",{','.join(state.get('dialects', ()))},"
+        if row is None:
+            self._db.execute("INSERT INTO run(id, created) VALUES(?,?)", (run, state.get("created_at", "")))
+        shown = card(state)
         self._db.execute(
-            "INSERT INTO run VALUES(?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET seq=excluded.seq, chain=excluded.chain,"
-            " tail=excluded.tail, kept=excluded.kept, dialects=excluded.dialects, card=excluded.card",
-            (run, seq, chain, tail, kept, state.get("created_at", ""), shown_in, dumps(card(state))),
+            "UPDATE run SET seq=?, chain=?, tail=?, kept=?, dialects=?, card=? WHERE id=?",
+            (seq, chain, tail, kept, f",{','.join(state.get('dialects', ()))},", dumps(shown), run),
         )
+        if shown.get("open_in") != was_open_in:
+            self._db.execute("UPDATE run SET open_in=? WHERE id=?", (shown.get("open_in"), run))
 
     def remember(self, path: str, render: Render) -> None:
         sha, body, run, seq = render
@@ -372,27 +390,3 @@ class Reading:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._journal.rollback(error)
-
-
-class Writing:
-    """`with journal.write() as transaction:` all of it, or nothing; the lock is held around it."""
-
-    def __init__(self, journal: SqliteJournal) -> None:
-        self._journal = journal
-
-    def __enter__(self) -> SqliteTransaction:
-        self._journal.lock()
-        try:
-            return self._journal.begin()
-        except BaseException:
-            self._journal.unlock()
-            raise
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if kind is None:
-                self._journal.commit()
-            else:
-                self._journal.rollback(error)
-        finally:
-            self._journal.unlock()

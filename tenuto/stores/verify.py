@@ -139,8 +139,9 @@ def _stale_caches(db: Any, run: str) -> Iterator[Finding]:
         return
     if row and row[1] == FOLD_VERSION and _read(row[2]) != loads(dumps(kept)):
         yield finding("damage", run, "state", "the kept state is not what its events give", "tenuto repair")
-    (shown,) = db.execute("SELECT card FROM run WHERE id=?", (run,)).fetchone()
-    if _read(shown) != loads(dumps(card(latest))):
+    shown, open_in = db.execute("SELECT card, open_in FROM run WHERE id=?", (run,)).fetchone()
+    expected = card(latest)
+    if _read(shown) != loads(dumps(expected)) or open_in != expected.get("open_in"):
         yield finding("damage", run, "card", "what a list shows is not what its events give", "tenuto repair")
 
 
@@ -165,7 +166,11 @@ def rebuild(db: Any, run: str) -> None:
     _, state = _folded(db, run, 0)
     text = dumps(state)
     db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, state["version"], FOLD_VERSION, text))
+    shown = card(state)
     db.execute(
-        "UPDATE run SET tail=0, kept=?, created=?, dialects=?, card=? WHERE id=?",
-        (len(text), state.get("created_at", ""), f",{','.join(state.get('dialects', ()))},", dumps(card(state)), run),
-    )
+        "UPDATE run SET tail=0, kept=?, created=?, dialects=?, card=?, open_in=? WHERE id=?",
+        (
+            len(text), state.get("created_at", ""), f",{','.join(state.get('dialects', ()))},", dumps(shown), shown.get("open_in"),
+            run,
+        ),
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from tenuto.core import upgrade
 from tenuto.core.fold import FOLD_VERSION, fold
 from tenuto.encoding import dumps
 from tenuto.errors import Conflict, SchemaSkew
+from tenuto.stores import schema
 from tenuto.stores.memory import MemoryJournal
 from tenuto.stores.sqlite import SqliteJournal
 
@@ -284,6 +286,37 @@ def test_a_journal_of_a_newer_schema_is_refused_by_name(tmp_path: Path) -> None:
     assert refusal.value.exit_code == 6 and "99" in refusal.value.message
 
 
+def test_an_older_journal_is_brought_up_to_date_and_keeps_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next version of Tenuto finds a journal of this one."""
+    old = SqliteJournal(str(tmp_path))
+    append(old, "a", 0, started("a"), noted("from before"))
+    old.close()
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 3)
+    monkeypatch.setitem(schema._MIGRATIONS, 2, "ALTER TABLE run ADD COLUMN colour TEXT;\n")
+    monkeypatch.setitem(schema._MIGRATIONS, 3, "UPDATE run SET colour='blue';\nCREATE INDEX run_colour ON run(colour);\n")
+    new = SqliteJournal(str(tmp_path))
+    append(new, "a", 2, noted("from today"))
+    with new.read() as reader:
+        assert [e["text"] for e in reader.events("a", 1)] == ["from before", "from today"]
+    assert new.connection().execute("SELECT id, colour FROM run").fetchall() == [("a", "blue")]
+    assert new.connection().execute("PRAGMA user_version").fetchone() == (3,)
+    new.close()
+
+
+def test_a_migration_that_fails_leaves_a_whole_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(SqliteJournal(str(tmp_path)), "a", 0, started("a"))
+    with monkeypatch.context() as newer:
+        newer.setattr(schema, "SCHEMA_VERSION", 2)
+        newer.setitem(schema._MIGRATIONS, 2, "ALTER TABLE run ADD COLUMN colour TEXT;\nUPDATE run SET nonsense=1;\n")
+        with pytest.raises(sqlite3.OperationalError), SqliteJournal(str(tmp_path)).read():
+            pass
+    again = SqliteJournal(str(tmp_path))
+    append(again, "a", 1, noted("the old program still reads it"))
+    assert "colour" not in str(again.connection().execute("SELECT sql FROM sqlite_master WHERE name='run'").fetchone())
+
+
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -319,3 +352,38 @@ def test_64_processes_lose_nothing_and_every_sequence_number_is_used_once(tmp_pa
         assert reader.version("a") == 64 * 20 + 1
     for n in range(64):
         assert [e["text"] for e in events if e["by"] == f"w{n}"] == [str(i) for i in range(20)]
+
+
+@pytest.mark.needs("strace")
+def test_16_processes_on_a_slow_disk_wait_for_each_other_and_never_give_up(tmp_path: Path) -> None:
+    """3 ms are added to each flush. (How long they wait: make bench ARGS=journal.)"""
+    journal = SqliteJournal(str(tmp_path))
+    append(journal, "a", 0, started("a"))
+    root = str(Path(__file__).resolve().parents[2])
+    slowed = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_exit=3000"]
+    command = [*slowed, sys.executable, "-I", "-S", "-c", WRITER, root, str(tmp_path)]
+    writers = [subprocess.Popen([*command, f"w{n}", "5"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for n in range(16)]
+    for writer in writers:
+        _, errors = writer.communicate()
+        assert (writer.returncode, errors) == (0, b""), errors.decode()
+    with journal.read() as reader:
+        assert reader.version("a") == 16 * 5 + 1
+
+
+@pytest.mark.needs("strace")
+def test_nobody_is_answered_before_their_write_is_flushed(tmp_path: Path) -> None:
+    """The last thing that a process does to the journal before it answers is a flush; one that fails is no success."""
+    journal = SqliteJournal(str(tmp_path))
+    append(journal, "a", 0, started("a"))
+    root, trace = str(Path(__file__).resolve().parents[2]), tmp_path / "trace"
+    command = [sys.executable, "-I", "-S", "-c", WRITER, root, str(tmp_path), "w", "1"]
+    watched = ["strace", "-f", "-y", "-o", str(trace), "-e", "trace=pwrite64,write,fsync,fdatasync"]
+    subprocess.run([*watched, *command], check=True, capture_output=True)
+    calls = [line.partition(" ")[2].strip() for line in trace.read_text().splitlines()]
+    answer = next(at for at, line in enumerate(calls) if line.startswith("write(1<"))
+    to_log = [line.partition("(")[0] for line in calls[:answer] if "journal.db-wal>" in line]
+    assert to_log[-1] == "fdatasync" and "pwrite64" in to_log
+    broken = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO"]
+    failed = subprocess.run([*broken, *command], check=False, capture_output=True, text=True)
+    assert failed.returncode == 1 and failed.stdout == ""
+    assert "nobody can tell" in failed.stderr
