@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
         return 2
     home = Path(tempfile.mkdtemp(prefix="tenuto-demo-"))
     try:
-        Demo(home).play()
+        Demo(home).play(stays="--remove" not in words)
     finally:
         if "--remove" in words:
             shutil.rmtree(home, ignore_errors=True)
@@ -57,7 +57,7 @@ class Demo:
         self.killed_at = ""
         self.bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
-    def play(self) -> None:
+    def play(self, stays: bool) -> None:
         story = YAML(typ="safe", pure=True).load(STORY.read_text("utf-8"))
         self.title("A small project, committed to git")
         self.make_project(story)
@@ -68,6 +68,8 @@ class Demo:
         self.title("What was promised, and what was seen")
         self.judge()
         self.sum_up()
+        if stays:
+            self.show_more()
 
     def title(self, text: str) -> None:
         print(f"\n\x1b[1m{text}\x1b[0m" if self.bold else f"\n{text}", flush=True)
@@ -189,6 +191,8 @@ class Demo:
         print(f"\n  {span(found['total_ms'])} of work; one after the other {span(found['sequential_ms'])}: side by side saved {found['savings_percent']}%")
         print(f"  critical path {span(sum(link['ms'] for link in path))}; rolling order would have saved another {span(gain)}")
         print(f"  {all_told({'attempts': found['attempts']})}, {found['retries']} of them again; the script says {all_told(found['usage'])}")
+
+    def show_more(self) -> None:
         self.title("What to try next")
         print(f"  cd {self.root}; alias tenuto='{sys.executable} -m tenuto'\n")
         for command, words in _NEXT:
