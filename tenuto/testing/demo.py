@@ -12,6 +12,7 @@ the summary is checked; the demo fails where one does not hold.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from ruamel.yaml import YAML
 
 import tenuto
 from tenuto.core.times import between, iso
+from tenuto.encoding import dumps
 from tenuto.entrypoints.cli.amounts import all_told, span
 from tenuto.metrics.figures import figures, spans
 from tenuto.metrics.schedule import critical_path, rolling_gain
@@ -81,11 +83,11 @@ class Demo:
             target = self.root / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, "utf-8")
-        python = sys.executable
+        python = shlex.quote(sys.executable)
         config = self.root / ".tenuto" / "config.yaml"
         config.parent.mkdir()
-        checks = f"  build: {python} -m compileall -q notes\n  tests: {python} -m unittest -q\n"
-        config.write_text(f"agent: scripted:{self.script}\nchecks:\n{checks}", "utf-8")
+        checks = {"build": f"{python} -m compileall -q notes", "tests": f"{python} -m unittest -q"}
+        config.write_text(dumps({"agent": f"scripted:{self.script}", "checks": checks}) + "\n", "utf-8")  # JSON is YAML
         self.git("init", "-q", "-b", "main", ".")
         self.git("config", "user.name", "Demo")
         self.git("config", "user.email", "demo@example.org")
@@ -194,7 +196,7 @@ class Demo:
 
     def show_more(self) -> None:
         self.title("What to try next")
-        print(f"  cd {self.root}; alias tenuto='{sys.executable} -m tenuto'\n")
+        print(f"  cd {shlex.quote(str(self.root))}; tenuto() {{ {shlex.quote(sys.executable)} -m tenuto \"$@\"; }}\n")
         for command, words in _NEXT:
             print(f"  {command:<54}{words}")
         sys.stdout.flush()
