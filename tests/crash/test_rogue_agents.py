@@ -173,7 +173,8 @@ def test_an_agent_gets_its_signals_as_a_shell_would_give_them(yard: Yard) -> Non
     )
     assert yard.result(directory)["exit_code"] == 0
     masks = [int(line.split()[1], 16) for line in Path(directory, "stdout").read_text().splitlines()]
-    assert masks == [0, 0]
+    # Signals 32 and 33 belong to the C library; make leaves them ignored in what it starts.
+    assert [mask & ~(0b11 << 31) for mask in masks] == [0, 0]
 
 
 def test_an_agent_that_dies_of_a_signal_says_which(yard: Yard) -> None:
