@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import os
 import subprocess
 import sys
@@ -198,7 +199,7 @@ def test_the_log_stays_small(tmp_path: Path) -> None:
 def test_nobody_listening_is_no_error(tmp_path: Path) -> None:
     feature(tmp_path)
     payload = json.dumps(captured(tmp_path, "claude-2.1.325/PreCompact.auto", session_id=SESSION))
-    script = f"{sys.executable} -I -S {HOOK} PreCompact >&- 2>&-"
+    script = f"{shlex.join([sys.executable, '-I', '-S', str(HOOK)])} PreCompact >&- 2>&-"
     done = subprocess.run(["sh", "-c", script], input=payload.encode(), cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert state(tmp_path)["currentFeature"]["pauseReason"] == "context_limit"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shlex import join, quote
 from typing import Any
 
 import pytest
@@ -128,7 +129,7 @@ def test_a_daemonising_one_leaves_nothing_behind_and_its_word_counts(ground: Gro
     os.mkfifo(fifo)
     keeper = os.open(fifo, os.O_RDWR)
     heard = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    run = ground.shell(f"{WRITE} exec {' '.join(rogues.command('daemonise', str(fifo)))}")
+    run = ground.shell(f"{WRITE} exec {join(rogues.command('daemonise', str(fifo)))}")
     told = os.read(heard, 4096).decode().split()
     os.close(keeper)
     os.close(heard)
@@ -184,8 +185,8 @@ def test_one_that_does_not_read_its_prompt_is_not_waited_for(ground: Ground) -> 
 
 def test_one_that_decides_its_own_gate_is_refused(ground: Ground) -> None:
     """Below a supervisor nobody approves."""
-    package = Path(tenuto.__file__).parents[1]
+    package, python = quote(str(Path(tenuto.__file__).parents[1])), quote(sys.executable)
     run = ground.shell(
-        f"{WRITE} PYTHONPATH={package} {sys.executable} -m tenuto cancel add-dark-mode > {ground.folder}/said 2>&1; echo DONE: fine"
+        f"{WRITE} PYTHONPATH={package} {python} -m tenuto cancel add-dark-mode > {ground.folder}/said 2>&1; echo DONE: fine"
     )
     assert run["status"] == "completed" and "only a person can" in (ground.folder / "said").read_text()
