@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,7 +106,7 @@ def test_a_killed_supervisors_slot_waits_for_its_tree(yard: Yard) -> None:
 
 def test_a_daemon_without_environment_is_found_in_its_cgroup(yard: Yard) -> None:
     """The mark can be thrown away, the cgroup cannot. Without a cgroup this one would not be found."""
-    hide_and_stay = f"{' '.join(rogues.command('hide', yard.fifo))}; kill -STOP $$"
+    hide_and_stay = f"{shlex.join(rogues.command('hide', yard.fifo))}; kill -STOP $$"
     directory = yard.launch("a", ["sh", "-c", hide_and_stay], env={"PATH": "/usr/bin:/bin"})
     _, daemon = yard.hear()
     if records.read(os.path.join(directory, "claim"))["cgroup"] is None:
