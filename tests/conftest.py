@@ -11,6 +11,7 @@ time zone and their agent sessions are never seen, and nothing is written to any
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,10 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 FOREIGN = ("CLAUDE", "CODEX", "COPILOT", "GEMINI", "GIT_", "TENUTO_", "XDG_")
+
+# A repository that a test opened stays open until its process ends: thousands of tests need more than the usual 1,024 files.
+_soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, _hard) if _hard != resource.RLIM_INFINITY else 20_000, _hard))
 
 # The same examples every time: what a fresh clone tests is what was tested here. New examples
 # are looked for by `make prove`. No example is judged by the clock.
