@@ -53,7 +53,7 @@ class SqliteJournal:
         self.directory = directory
         self.path = directory + "/journal.db"
         self._connection: Any = None
-        self._lock_fd = self._log_fd = -1
+        self._lock_fd = self._queue_fd = self._log_fd = -1
         self._mutex = RLock()
         self._writing = False
         self._durable = True
@@ -71,10 +71,10 @@ class SqliteJournal:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            for file in (self._lock_fd, self._log_fd):
+            for file in (self._lock_fd, self._queue_fd, self._log_fd):
                 if file >= 0:
                     os.close(file)
-            self._lock_fd = self._log_fd = -1
+            self._lock_fd = self._queue_fd = self._log_fd = -1
 
     def lock(self) -> None:
         self._mutex.acquire()
@@ -82,30 +82,29 @@ class SqliteJournal:
             self._mutex.release()
             raise Conflict("nested-write", "a write began inside a write of the same process")
         try:
-            if self._lock_fd < 0:
-                self._lock_fd = self._open_lock()
+            if self._queue_fd < 0:
+                self._lock_fd, self._queue_fd = self._open("/lock"), self._open("/queue")
             self._stand_in_line()
         except BaseException:
             self._mutex.release()
             raise
         self._writing = True
 
-    def _open_lock(self) -> int:
+    def _open(self, name: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            return os.open(self.directory + "/lock", flags, 0o644)
+            return os.open(self.directory + name, flags, 0o644)
         except FileNotFoundError:
             make_folder(self.directory)
-            return os.open(self.directory + "/lock", flags, 0o644)
+            return os.open(self.directory + name, flags, 0o644)
 
     def _stand_in_line(self) -> None:
         """Who waits holds the queue: a process that just wrote cannot overtake it, however fast it comes again."""
-        queue = os.open(self.directory + "/queue", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self._queue_fd, fcntl.LOCK_EX)
         try:
-            fcntl.flock(queue, fcntl.LOCK_EX)
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
         finally:
-            os.close(queue)
+            fcntl.flock(self._queue_fd, fcntl.LOCK_UN)
 
     def unlock(self) -> None:
         self._writing = False
@@ -198,7 +197,7 @@ class SqliteJournal:
     def _checkpoint_if_long(self) -> None:
         """Under the lock. A reader in the way is not waited for; the next writer tries again."""
         try:
-            size = os.stat(self.path + "-wal").st_size
+            size = os.fstat(self._log_fd).st_size if self._log_fd >= 0 else os.stat(self.path + "-wal").st_size
         except OSError:
             return
         if size >= _CHECKPOINT_BYTES:
