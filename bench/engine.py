@@ -2,8 +2,8 @@
 
     chain      200 steps whose agents do nothing, one after the other, each durable before the next begins
                beside: a bare asyncio loop with one SQLite FULL commit per step
-    queue      1,000 attempts with dependencies, four at a time, in rolling order
-               beside: a bare ready queue with group commit
+    queue      1,000 attempts with dependencies, four at a time, in rolling order; a start is durable before it happens
+               beside: a bare ready queue with group commit, which does the same
     rolling    agents of fixed length, with dependencies, as supervised processes
                beside: the critical path, which nobody can beat
     restart    a process that finds a run of 10,000 events and goes on with it, from its first line to its next dispatch
@@ -15,6 +15,7 @@ queue are coroutines (drivers/inside.py): what is measured is deciding, folding 
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import sqlite3
 import statistics
@@ -32,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 import tenuto
 from tenuto.agents.crew import Crew
 from tenuto.drivers.bound import pipeline_of
-from tenuto.drivers.inside import Inside, Result, drive
+from tenuto.drivers.inside import Inside, Result, Work, drive
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
 
@@ -48,7 +49,7 @@ LENGTHS: dict[str, tuple[float, list[str]]] = {
 AGENT = 'case "$TENUTO_ITEM" in {cases} esac; echo "DONE: waited"'
 
 
-def main(rounds: int = 5) -> dict[str, float]:
+def main(rounds: int = 9) -> dict[str, float]:
     found = measure(rounds)
     print("\n".join(tell(found)))
     return found
@@ -94,6 +95,11 @@ def database(folder: Path) -> sqlite3.Connection:
     return made
 
 
+def note(what: str, name: object, word: str) -> str:
+    """The least that a journal has to say of a step: what, which, when, and what came of it."""
+    return json.dumps({"type": what, "at": time.time(), "name": name, "word": word})
+
+
 def bare_chain(folder: Path) -> float:
     journal = database(folder)
 
@@ -101,7 +107,7 @@ def bare_chain(folder: Path) -> float:
         for number in range(STEPS):
             result = await done(number)
             journal.execute("BEGIN IMMEDIATE")
-            journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", number, f'{{"step":{number},"word":"{result.verdict}"}}'))
+            journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", number, note("ended", number, result.verdict)))
             journal.execute("COMMIT")
 
     begun = time.perf_counter()
@@ -145,22 +151,26 @@ def bare_queue(folder: Path) -> float:
             after[one].append(name)
 
     async def loop() -> None:
-        ready, tasks, seq = [name for name in items if not waits[name]], {}, 0
+        ready, tasks, seq, ended = [name for name in items if not waits[name]], {}, 0, set()
         while ready or tasks:
-            while ready and len(tasks) < CAP:
-                name = ready.pop(0)
-                tasks[asyncio.ensure_future(done(name))] = name
-            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             journal.execute("BEGIN IMMEDIATE")
             for task in ended:
                 name, seq = tasks.pop(task), seq + 1
-                journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", seq, f'{{"item":"{name}","word":"DONE"}}'))
+                journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", seq, note("ended", name, task.result().verdict)))
                 for one in after[name]:
                     waits[one] -= 1
                     if not waits[one]:
                         ready.append(one)
+            starting = [ready.pop(0) for _ in range(min(len(ready), CAP - len(tasks)))]
+            for name in starting:
+                seq += 1
+                journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", seq, note("started", name, "")))
             journal.execute("COMMIT")
-        assert seq == ATTEMPTS
+            for name in starting:
+                tasks[asyncio.ensure_future(done(name))] = name
+            if tasks:
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert seq == 2 * ATTEMPTS
 
     begun = time.perf_counter()
     asyncio.run(loop())
@@ -199,9 +209,15 @@ steps:
 
 def queue(folder: Path) -> float:
     workspace = repository(folder, WAVES)
-    driver = Handed(workspace, start(workspace, "Bench", "own")["id"], done)
+    begun = 0.0
+
+    async def agent(work: Work) -> Result:
+        nonlocal begun
+        begun = begun or time.perf_counter()  # both have their items arranged by now
+        return await done(work)
+
+    driver = Handed(workspace, start(workspace, "Bench", "own")["id"], agent)
     driver.items = [item(name, before) for name, before in graph().items()]
-    begun = time.perf_counter()
     ended = asyncio.run(driver.drive())
     taken = time.perf_counter() - begun
     assert ended["status"] == "completed" and len(ended["attempts"]) == ATTEMPTS, (ended["status"], len(ended["attempts"]))

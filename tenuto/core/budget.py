@@ -65,14 +65,17 @@ def shortage(run: Run, step: str, wanted: Mapping[str, int], more: Mapping[str, 
 
 def time_left(run: Run, step: str, now: str) -> int | None:
     left: int | None = None
-    since = run["budget"]["busy_since"]
-    running = between(since, now) if since else 0
     for _, account in _accounts(run, step):
         limit = account["limits"].get("wall_clock")
         if limit is not None:
-            rest = limit * 1000 - account["busy_ms"] - running
+            rest = limit * 1000 - _busy(run, account, now)
             left = rest if left is None else min(left, rest)
     return left
+
+
+def _busy(run: Run, account: Any, now: str) -> int:
+    since = run["budget"]["busy_since"]
+    return int(account["busy_ms"]) + (between(since, now) if since else 0)
 
 
 def time_is_up(run: Run, step: str, now: str) -> Any:
@@ -80,8 +83,7 @@ def time_is_up(run: Run, step: str, now: str) -> Any:
     for name, account in _accounts(run, step):
         limit = account["limits"].get("wall_clock")
         if limit is not None:
-            since = run["budget"]["busy_since"]
-            held = (account["busy_ms"] + (between(since, now) if since else 0)) // 1000
+            held = _busy(run, account, now) // 1000
             if held >= limit:
                 return {"unit": "wall_clock", "step": name, "limit": limit, "held": held, "wanted": 0}
     return None

@@ -92,6 +92,13 @@ class DispatchAttempt(Asked):
     extra: NotRequired[Json]
 
 
+class DispatchAttempts(Asked):
+    """Several that todo() asks for at the same moment; each as in DispatchAttempt."""
+
+    do: Literal["DispatchAttempts"]
+    attempts: list[Json]
+
+
 class StartAttempt(Asked):
     do: Literal["StartAttempt"]
     attempt: str
@@ -361,7 +368,7 @@ class OwnFile(Asked):
 
 
 Command = (
-    StartRun | Adopt | StartStep | EndStep | SkipStep | Advance | CheckEvidence | DispatchAttempt | StartAttempt | FinishAttempt
+    StartRun | Adopt | StartStep | EndStep | SkipStep | Advance | CheckEvidence | DispatchAttempt | DispatchAttempts | StartAttempt | FinishAttempt
     | LoseAttempt | PlanItems | ChangeItem | OpenGate | DecideGate | Checkpoint | Pause | Resume | Park | Fail | Finish
     | Cancel | Stop | PickUp | Block | Unblock | RecordReview | CountReview | RecordCoverage | RestartStage | StoreArtifact | WriteMemory | PruneMemory
     | InvalidateMemory | CleanMemory | SetFlags | RecordCommit | SaveContext | RestoreContext | RecordAnswers

@@ -33,7 +33,7 @@ _FAMILIES = {
     "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "PickUp", "Block", "Unblock"),
     "steps": ("StartStep", "EndStep", "SkipStep", "Advance", "CheckEvidence", "RestartStage"),
     "gates": ("OpenGate", "DecideGate", "Checkpoint"),
-    "attempts": ("DispatchAttempt", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
+    "attempts": ("DispatchAttempt", "DispatchAttempts", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
     "reviews": ("RecordReview", "CountReview", "RecordCoverage"),
     "engine": ("Engage", "BeginVisit", "RecordAction", "PlanVisit", "Conclude", "RetryStep", "Fork"),
     "records": (
@@ -42,6 +42,7 @@ _FAMILIES = {
         "BindSession", "AbsorbEdit", "Note",
     ),
 }  # fmt: skip
+_deciders: dict[str, Any] = {}  # of the families that were asked for so far
 _FAMILY_OF = {command: family for family, commands in _FAMILIES.items() for command in commands}
 
 
@@ -65,8 +66,10 @@ def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list
     family = _FAMILY_OF.get(name)
     if family is None:
         raise BadInput("unknown-command", f"there is no command {name!r}")
-    module = __import__(f"tenuto.core.decisions.{family}", fromlist=[name])
-    decider = module.DECIDERS[name]
+    decider = _deciders.get(name)
+    if decider is None:
+        _deciders.update(__import__(f"tenuto.core.decisions.{family}", fromlist=[name]).DECIDERS)
+        decider = _deciders[name]
     case = Case(pipeline, repo, run, command)  # type: ignore[arg-type]
     if run is None and name not in ("StartRun", "Adopt"):
         raise BadInput("no-run", f"{name} needs a run that has started")

@@ -92,8 +92,10 @@ def _go_on(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
 
 def _leave(case: Case, step: Any, ahead: str | None) -> list[Any]:
     """Blocked, where the stage that is left has not recorded its evidence."""
+    if not step["stage"]:
+        return []
     following = step_of(case.pipeline, ahead)["stage"] if ahead else "COMPLETE"
-    if not step["stage"] or step["stage"] == following:
+    if step["stage"] == following:
         return []
     stages = [one["stage"] for one in case.pipeline["steps"]]
     if ahead and following in stages and stages.index(following) < stages.index(step["stage"]):

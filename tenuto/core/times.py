@@ -19,9 +19,23 @@ def iso(milliseconds: int) -> str:
     return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
 
 
+_read: dict[object, int | None] = {}  # the same few times are asked for again and again
+_READ = 64
+
+
 def milliseconds(text: object) -> int | None:
     """The reverse of `iso`, generous about fraction and offset; None where it is no time."""
-    if not isinstance(text, str) or len(text) < 19 or not text.isascii():
+    if not isinstance(text, str):
+        return None
+    if text not in _read:
+        if len(_read) >= _READ:
+            _read.clear()
+        _read[text] = _milliseconds(text)
+    return _read[text]
+
+
+def _milliseconds(text: str) -> int | None:
+    if len(text) < 19 or not text.isascii():
         return None
     date, clock, tail = text[:10], text[11:19], text[19:]
     if text[10] not in "Tt " or date[4] + date[7] + clock[2] + clock[5] != "--::":

@@ -117,6 +117,8 @@ def seats_for(step: Any, item: Any) -> list[Seat]:
     seats: list[Seat] = step["waves"]["seats"]
     if step["waves"]["per_item"] != "named":
         return seats
+    if not item["agent"]:
+        return [seat for seat in seats if seat["id"] == step["waves"]["default"]]
     from tenuto.core.selection import agent_for
 
     asked: Any = {"id": "", "agent": item["agent"] or None}
@@ -175,13 +177,16 @@ def _allows(run: Run, stay: Stay, before: str) -> bool:
     return known["status"] == "failed" and before not in stay["stopped_by"]
 
 
-def item_word(step: Any, run: Run, stay: Stay, item: str) -> str | None:
-    """The worst last word of the item's seats; None while one of them has not settled."""
+def item_word(
+    step: Any, run: Run, stay: Stay, item: str, but: tuple[str, SeatState] | None = None
+) -> str | None:  # fmt: skip
+    """The worst last word of the item's seats; None while one of them has not settled. `but`: with this seat as given."""
     from tenuto.core.rules import worse
 
     words: list[str | None] = []
     for seat in seats_for(step, run["items"][item]):
-        state = stay["seats"].get(key_for(seat, item))
+        key = key_for(seat, item)
+        state = but[1] if but is not None and but[0] == key else stay["seats"].get(key)
         if not settled(seat, state):
             return None
         words.append(word_of(seat, state))

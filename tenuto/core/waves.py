@@ -71,9 +71,12 @@ def arrange(items: Sequence[Item]) -> Arrangement:
         if written is not None and written < earliest:
             because = [before for before in item["depends_on"] if placed[before] == earliest - 1]
             moves[name] = {"item": name, "from_wave": written, "to_wave": earliest, "because": because}
-    numbers = sorted({placed[name]: None for name in placed})
+    waves: dict[int, list[str]] = {}
+    for item in items:
+        waves.setdefault(placed[item["id"]], []).append(item["id"])
+    numbers = sorted(waves)
     return {
-        "waves": [[item["id"] for item in items if placed[item["id"]] == number] for number in numbers],
+        "waves": [waves[number] for number in numbers],
         "numbers": numbers,
         "moves": [moves[item["id"]] for item in items if item["id"] in moves],
         "unwritten": [item["id"] for item in items if anything_written and item["wave"] is None],

@@ -5,6 +5,8 @@ A run never changes under an edited file: what was bound at its start is kept in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tenuto.core.records import Run
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import Damaged, Refused
 from tenuto.knowledge import definitions, roles
-from tenuto.workspace.turn import Turn
+from tenuto.workspace.turn import Turn, Workspace
 
 Definition = dict[str, Any]  # {"pipeline": Pipeline, "roles": {name: role}}
 
@@ -53,6 +55,20 @@ def definition_of(reader: Any, run: Run) -> Definition:
             )
         _known[sha] = loads(body)
     return _known[sha]
+
+
+@contextmanager
+def kept_open(workspace: Workspace) -> Iterator[None]:
+    """While a driver goes on: see SqliteJournal.hold_open. Other journals have nothing to be told."""
+    hold: Any = getattr(workspace.journal, "hold_open", None)
+    if hold is None:
+        yield
+        return
+    hold(True)
+    try:
+        yield
+    finally:
+        hold(False)
 
 
 def pipeline_of(reader: Any, run: Run) -> Pipeline:

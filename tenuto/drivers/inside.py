@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tenuto.core.records import Run
 from tenuto.core.todo import todo
 from tenuto.drivers import actions
-from tenuto.drivers.bound import definition_of
+from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.workspace.turn import Turn, Workspace
 
 
@@ -50,15 +50,29 @@ class Inside:
 
     async def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
+        with kept_open(self.workspace):
+            return await self._drive()
+
+    async def _drive(self) -> Run:
         ended: dict[str, Result | None] = dict.fromkeys(self.workspace.load(self.name)["flying"])
         while True:
             run, fresh = self.settle(ended)
+            if len(fresh) == 1 and not self._tasks:
+                ended = {fresh[0].attempt: await self._alone(fresh[0])}
+                continue
             for work in fresh:
                 self._tasks[asyncio.ensure_future(self.agent(work))] = work.attempt
             if not self._tasks:
                 return run
             done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = {self._tasks.pop(task): _result(task) for task in self._tasks.copy() if task in done}
+
+    async def _alone(self, work: Work) -> Result:
+        """Nothing else is under way: it needs no task of its own."""
+        try:
+            return await self.agent(work)
+        except Exception as error:  # noqa: BLE001  # whatever an agent raises, it is an attempt that failed
+            return _failed(error)
 
     def settle(self, ended: dict[str, Result | None]) -> tuple[Run, list[Work]]:
         """One turn: what ended, and everything that follows from it. `None`: nobody knows how it ended."""
@@ -70,7 +84,7 @@ class Inside:
                 self._end(turn, definition["pipeline"], attempt, result)
             while wanted := todo(definition["pipeline"], run, turn.at):
                 if wanted[0]["act"] == "dispatch":
-                    fresh += [self._dispatch(turn, definition["pipeline"], run, action) for action in wanted]
+                    fresh += self._dispatch(turn, definition["pipeline"], run, wanted)
                 elif wanted[0]["act"] == "wake":
                     break
                 else:
@@ -80,21 +94,23 @@ class Inside:
     def perform(self, turn: Turn, definition: Any, action: Any) -> None:
         actions.perform(self, turn, definition, action)
 
-    def _dispatch(self, turn: Turn, pipeline: Any, run: Run, action: Any) -> Work:
-        stay, seat = run["stay"], action["seat"]
-        turn.do(
-            self.name,
+    def _dispatch(self, turn: Turn, pipeline: Any, run: Run, actions_: list[Any]) -> list[Work]:
+        visit = run["stay"]["visit"] if run["stay"] else 1
+        told = [
             {
-                "do": "DispatchAttempt", "attempt": action["attempt"], "step": action["step"], "role": seat["role"],
-                "agent": "inside", "item": action["item"], "number": action["number"], "iteration": stay["visit"] if stay else 1,
-                "extra": {"seat": action["key"], "memory": seat["memory"]},
-            },
-            pipeline,
-        )  # fmt: skip
-        return Work(self.name, action["step"], action["attempt"], seat["role"], action["item"], action["number"])
+                "attempt": action["attempt"], "role": action["seat"]["role"], "agent": "inside", "item": action["item"],
+                "number": action["number"], "iteration": visit,
+                "extra": {"seat": action["key"], "memory": action["seat"]["memory"], "parallel": len(actions_) > 1},
+            }
+            for action in actions_
+        ]  # fmt: skip
+        turn.do(self.name, {"do": "DispatchAttempts", "attempts": told}, pipeline)
+        return [
+            Work(self.name, one["step"], one["attempt"], one["seat"]["role"], one["item"], one["number"]) for one in actions_
+        ]
 
     def _end(self, turn: Turn, pipeline: Any, attempt: str, result: Result | None) -> None:
-        ending: Any = {"attempt": attempt, "key": f"finished:{attempt}"}
+        ending: Any = {"attempt": attempt}
         if result is None:
             ending |= {"do": "LoseAttempt", "reason": "the process that it ran in ended", "ran": True}
         else:
@@ -111,7 +127,11 @@ class Inside:
 
 def _result(task: asyncio.Task[Result]) -> Result:
     error = task.exception()
-    return task.result() if error is None else Result("ERROR", f"{type(error).__name__}: {error}")
+    return task.result() if error is None else _failed(error)
+
+
+def _failed(error: BaseException) -> Result:
+    return Result("ERROR", f"{type(error).__name__}: {error}")
 
 
 async def drive(workspace: Workspace, run: str, agent: Agent) -> Run:

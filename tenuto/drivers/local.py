@@ -26,7 +26,7 @@ from tenuto.core.times import milliseconds
 from tenuto.core.todo import todo
 from tenuto.core.visits import step_of
 from tenuto.drivers import actions, branches, delivery, receipts, shown
-from tenuto.drivers.bound import definition_of
+from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.jobs import Job
 from tenuto.drivers.trees import Trees, isolated, tree_name
@@ -57,7 +57,7 @@ class Engine:
 
     def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
-        with self._alone():
+        with self._alone(), kept_open(self.workspace):
             self._take_back()
             self._take_up()
             ended: list[str] = []  # not under way any more, and not collected yet
@@ -130,15 +130,20 @@ class Engine:
                 if not wanted or (wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at)):
                     break
                 if wanted[0]["act"] == "dispatch":
-                    fresh += [self.dispatch(turn, definition, action, len(wanted)) for action in wanted]
+                    fresh += self.dispatch(turn, definition, wanted)
                 else:
                     actions.perform(self, turn, definition, wanted[0])
         self.watcher(run, fresh)
         return run, fresh
 
-    def dispatch(self, turn: Turn, definition: Any, action: Any, together: int) -> str:
+    def dispatch(self, turn: Turn, definition: Any, wanted: list[Any]) -> list[str]:
         """Record the intent. Nothing starts before this is durable."""
         run = turn.existing(self.name)
+        told = [self._dispatched(run, definition, action, len(wanted)) for action in wanted]
+        turn.do(self.name, {"do": "DispatchAttempts", "attempts": told}, definition["pipeline"])
+        return [one["attempt"] for one in told]
+
+    def _dispatched(self, run: Run, definition: Any, action: Any, together: int) -> dict[str, Any]:
         agent = self.crew.choose(action["seat"])
         stay = run["stay"]
         state = stay["seats"].get(action["key"]) if stay else None
@@ -150,16 +155,10 @@ class Engine:
             extra["memory_seen"] = delivery.photograph_memory(run)
         if isolated(run, step_of(definition["pipeline"], action["step"])):
             extra["tree"] = tree_name(action["attempt"])
-        turn.do(
-            self.name,
-            {
-                "do": "DispatchAttempt", "attempt": action["attempt"], "step": action["step"], "role": action["seat"]["role"],
-                "agent": agent.name, "task": _task(action), "item": action["item"], "number": action["number"],
-                "iteration": stay["visit"] if stay else 1, "reserved": action["reserved"], "extra": extra,
-            },
-            definition["pipeline"],
-        )  # fmt: skip
-        return str(action["attempt"])
+        return {
+            "attempt": action["attempt"], "role": action["seat"]["role"], "agent": agent.name, "task": _task(action),
+            "item": action["item"], "number": action["number"], "iteration": stay["visit"] if stay else 1, "extra": extra,
+        }  # fmt: skip
 
     def _why_again(self, run: Run, action: Any) -> str:
         earlier = [

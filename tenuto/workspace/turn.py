@@ -48,7 +48,7 @@ class Workspace:
         self.by = by
         self.warnings: list[str] = []
         """What went differently than asked, for the caller to say: a repaired file, one that could not be written."""
-        self.remembered: dict[str, Run] = {}
+        self.remembered: dict[str, Any] = {}
 
     def turn(self, remember: bool = False) -> Turn:
         """`remember`: a driver that takes one turn after the other keeps the folded run between them. Its runs are live:
@@ -134,7 +134,7 @@ class Turn:
     @property
     def repo(self) -> Repo:
         if self._repo is None:
-            self._repo = self.tx.load_repo()
+            self._repo = self._remembered(REPO) or self.tx.load_repo()
         return self._repo
 
     def run(self, name: str) -> Run | None:
@@ -145,7 +145,7 @@ class Turn:
                 reconcile(self, run)
         return self._runs[name]
 
-    def _remembered(self, name: str) -> Run | None:
+    def _remembered(self, name: str) -> Any:
         """As an earlier turn of this process left it, unless another writer was here. Taken out: a turn that fails forgets it."""
         kept = self.workspace.remembered.pop(name, None) if self._remembers else None
         return kept if kept is not None and kept["version"] == self.tx.version(name) else None
@@ -294,6 +294,8 @@ class Turn:
                 unlink(path)
             if self._remembers:
                 self.workspace.remembered.update({name: run for name, run in self._runs.items() if run is not None})
+                if self._repo is not None:
+                    self.workspace.remembered[REPO] = self._repo
         finally:
             self._unlock()
 

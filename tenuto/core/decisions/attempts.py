@@ -52,28 +52,39 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
         )
     reserved, step = c.get("reserved", {}), c.get("step") or run["position"] or ""
     if run["stay"] is not None and case.pipeline is not None:
-        reserved = _asked(case, c)["reserved"]
+        reserved = _action(case, _asked(case, c), c)["reserved"]
     if run["budget"]["limits"] or run["budget"]["steps"]:
         _refuse_over_budget(case, step, reserved)
-    return [
-        case.event(
-            "AttemptDispatched", attempt=attempt, step=step, role=c["role"],
-            agent=c.get("agent", ""), task=c.get("task", ""), item=c.get("item"), iteration=c.get("iteration", 1),
-            number=c.get("number", 1), summary=c.get("summary", ""), reserved=reserved, extra=c.get("extra", {}),
-        )
-    ]  # fmt: skip
+    return [_dispatched(case, c, step, reserved)]
 
 
-def _asked(case: Case, c: Any) -> Any:
-    """An engine-driven run starts what todo() asks for, and nothing else: two drivers cannot start it twice."""
+def _dispatched(case: Case, c: Any, step: str, reserved: Any) -> Any:
+    return case.event(
+        "AttemptDispatched", attempt=c["attempt"], step=step, role=c["role"],
+        agent=c.get("agent", ""), task=c.get("task", ""), item=c.get("item"), iteration=c.get("iteration", 1),
+        number=c.get("number", 1), summary=c.get("summary", ""), reserved=reserved, extra=c.get("extra", {}),
+    )  # fmt: skip
+
+
+def dispatch_attempts(case: Case, c: Any) -> list[Any]:
+    """Several at once, of those that todo() asks for: together they fit the cap and the budget."""
+    asked = _asked(case, c)
+    return [_dispatched(case, one, _action(case, asked, one)["step"], _action(case, asked, one)["reserved"]) for one in c["attempts"]]
+
+
+def _asked(case: Case, c: Any) -> dict[str, Any]:
     from tenuto.core.todo import todo
 
-    for action in todo(case.pipeline, case.run, c["at"]):
-        if action["act"] == "dispatch" and action["attempt"] == c["attempt"]:
-            return action
-    raise Refused(
-        "not-asked", f"run {case.run['id']} does not ask for attempt {c['attempt']} now", "ask again what is to be done"
-    )
+    actions = todo(case.pipeline, case.run, c["at"])
+    return {action["attempt"]: action for action in actions if action["act"] == "dispatch"}
+
+
+def _action(case: Case, asked: dict[str, Any], one: Any) -> Any:
+    """An engine-driven run starts what todo() asks for, and nothing else: two drivers cannot start it twice."""
+    if one["attempt"] not in asked:
+        message = f"run {case.run['id']} does not ask for attempt {one['attempt']} now"
+        raise Refused("not-asked", message, "ask again what is to be done")
+    return asked[one["attempt"]]
 
 
 def start_attempt(case: Case, c: Any) -> list[Any]:
@@ -133,7 +144,7 @@ def _item_ends(case: Case, attempt: str, result: str) -> list[Any]:
     step: Any = step_of(case.pipeline, stay["step"])
     seat = stay["seats"][found["extra"]["seat"]]
     after: Any = {**seat, "results": [*seat["results"], result], "open": None}
-    word = item_word(step, case.run, {**stay, "seats": {**stay["seats"], found["extra"]["seat"]: after}}, item)
+    word = item_word(step, case.run, stay, item, (found["extra"]["seat"], after))
     if word is None:
         return []
     harmless = all(seat["weight"] == "never-blocks" for seat in seats_for(step, case.run["items"][item]))
@@ -200,6 +211,6 @@ def _keeps_state(role: str) -> bool:
 
 
 DECIDERS = {
-    "DispatchAttempt": dispatch_attempt, "StartAttempt": start_attempt, "FinishAttempt": finish_attempt,
+    "DispatchAttempt": dispatch_attempt, "DispatchAttempts": dispatch_attempts, "StartAttempt": start_attempt, "FinishAttempt": finish_attempt,
     "LoseAttempt": lose_attempt, "PlanItems": plan_items, "ChangeItem": change_item,
 }  # fmt: skip
