@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from tenuto.core.decisions.runs import too_early
 from tenuto.core.records import Run
 from tenuto.core.todo import todo
 from tenuto.drivers import actions
@@ -36,6 +37,7 @@ class Result(NamedTuple):
     summary: str = ""
     usage: dict[str, int] = {}  # noqa: RUF012  # never changed
     receipt: dict[str, Any] = {}  # noqa: RUF012
+    parked_until: str = ""  # with verdict PARKED: not before this time
 
 
 Agent = Callable[[Work], Awaitable[Result]]
@@ -85,7 +87,7 @@ class Inside:
             while wanted := todo(definition["pipeline"], run, turn.at):
                 if wanted[0]["act"] == "dispatch":
                     fresh += self._dispatch(turn, definition["pipeline"], run, wanted)
-                elif wanted[0]["act"] == "wake":
+                elif wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at):
                     break
                 else:
                     self.perform(turn, definition, wanted[0])
@@ -117,6 +119,7 @@ class Inside:
             ending |= {
                 "do": "FinishAttempt", "verdict": result.verdict, "summary": result.summary, "receipt": result.receipt,
                 "status": "failed" if result.verdict == "ERROR" else "completed", "usage": {"attempts": 1, **result.usage},
+                "parked_until": result.parked_until,
             }  # fmt: skip
         turn.do(self.name, ending, pipeline)
 

@@ -12,6 +12,7 @@ from tenuto.drivers.inside import Result, Work, drive
 from tenuto.drivers.start import start
 from tenuto.encoding import dumps
 from tenuto.errors import Refused
+from tenuto.workspace.examine import examine
 
 from .conftest import reopen
 
@@ -90,3 +91,31 @@ def test_another_writer_between_two_turns_is_seen(repository: Path) -> None:
         other.do(name, {"do": "SetFlags", "flags": {"theirs": 2}})
     with workspace.turn(remember=True) as turn:
         assert turn.existing(name)["flags"] == {"mine": 1, "theirs": 2}
+
+
+def test_a_parked_run_rests_until_its_time_and_then_goes_on(repository: Path) -> None:
+    workspace, name = begin(repository)
+    until = iter(["2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
+
+    async def limited(work: Work) -> Result:
+        return Result("PARKED", "too much", parked_until=next(until)) if work.step == "write" else Result("DONE")
+
+    run = asyncio.run(drive(workspace, name, limited))
+    assert run["status"] == "parked" and run["pause"]["last_feedback"].startswith("2999"), "the first time had come"
+    assert len(run["attempts"]) == 4 and run["stay"]["seats"]["designer"]["results"] == []
+
+
+def test_while_a_driver_holds_the_journal_its_log_is_written_over_and_stays_sound(repository: Path) -> None:
+    workspace, name = begin(repository)
+    log = Path(workspace.journal.path + "-wal")
+    workspace.journal.hold_open(True)
+    for number in range(40):
+        with workspace.turn(remember=True) as turn:
+            turn.do(name, {"do": "SetFlags", "flags": {"number": number, "text": f"{number}" * 50_000}})
+    assert log.stat().st_size < 2_000_000, "about as long as it may be, however much was written"
+    assert reopen(repository).load(name)["flags"]["number"] == 39, "others see all of it"
+    workspace.journal.hold_open(False)
+    with workspace.turn() as turn:
+        turn.do(name, {"do": "SetFlags", "flags": {"number": 40}})
+    assert log.stat().st_size < 100_000, "afterwards it is cut off as ever"
+    assert [found for found in examine(workspace)["findings"] if found["severity"] != "behind"] == []
