@@ -27,7 +27,7 @@ WORKSPACE = {
     "tenuto.workspace.open", "tenuto.workspace.turn", "tenuto.workspace.publish", "tenuto.workspace.reconcile",
     "tenuto.files", "tenuto.files.exchange", "tenuto.files.places", "tenuto.core.names", "tenuto.core.decide",
     "tenuto.core.fold", "tenuto.core.notes", "tenuto.core.progress", "tenuto.core.upgrade", "tenuto.stores", "tenuto.stores.sqlite",
-    "tenuto.stores.engine", "tenuto.stores.schema", "tenuto.stores.cards", "_sqlite3", "_functools", "fcntl",
+    "tenuto.stores.engine", "tenuto.stores.schema", "tenuto.stores.tables", "tenuto.stores.cards", "_sqlite3", "_functools", "fcntl",
 }  # fmt: skip
 RECORDING = {
     "tenuto.drivers.hooks.delegations", "tenuto.core.boundaries", "tenuto.core.decisions",

@@ -1,0 +1,198 @@
+"""What is read from the journal's tables and written to them; when, and how durably, is sqlite.py's business.
+
+Rule: the folded run is a cache. It is written when the events since the last one outweigh
+it, so its cost per event stays constant however large the run grows.
+"""
+
+from __future__ import annotations
+
+from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
+from tenuto.core.upgrade import upgrade
+from tenuto.encoding import dumps, loads, sha256
+from tenuto.errors import Conflict, Damaged
+from tenuto.stores.cards import card
+from tenuto.stores.engine import IntegrityError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from tenuto.core.records import Json, Repo, Run
+    from tenuto.ports import Render
+
+REPO = "@"  # the repository's own stream; no slug can be this
+PATIENCE = 0.5  # a state is kept again when the events since make up this share of it
+_KEEP_BODIES = 8
+_EMPTY_CHAIN = bytes(32)
+
+
+class SqliteReader:
+    """Queries. A Reading gives them a snapshot, a Writing the transaction under way."""
+
+    def __init__(self, connection: Any, path: str) -> None:
+        self._db = connection
+        self._path = path
+
+    def load(self, run: str) -> Run | None:
+        return self._folded(run, new_run, apply)  # type: ignore[no-any-return]
+
+    def load_repo(self) -> Repo:
+        return self._folded(REPO, new_repo, apply_repo) or new_repo()
+
+    def _folded(self, run: str, new: Any, apply_event: Any) -> Any:
+        row = self._db.execute("SELECT seq, fold, body FROM state WHERE run=?", (run,)).fetchone()
+        try:
+            seq, state = (row[0], loads(row[2])) if row and row[1] == FOLD_VERSION else (0, new())
+        except ValueError:
+            seq, state = 0, new()  # it is only a cache; `tenuto verify` names it
+        for event in self.events(run, seq):
+            try:
+                apply_event(state, event)
+            except KeyError as missing:
+                from tenuto.stores.faults import unknown_event
+
+                raise unknown_event(run, event, missing) from None
+        return state if state["version"] else None
+
+    def version(self, run: str) -> int:
+        return int(self._value("SELECT seq FROM run WHERE id=?", run, 0))
+
+    def events(self, run: str, after: int = 0) -> Iterator[Json]:
+        rows = self._db.execute("SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after))
+        for seq, body in rows:
+            try:
+                event = loads(body)
+            except ValueError:
+                message = f"event {seq} of run {run} in {self._path} is not readable"
+                raise Damaged("event-damaged", message, "tenuto verify") from None
+            yield upgrade(event, run)
+
+    def has_key(self, run: str, key: str) -> bool:
+        return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
+
+    def runs(self, *, dialect: str = "", limit: int = -1) -> list[Json]:
+        query = "SELECT card FROM run WHERE id<>'@' AND instr(dialects, ?) ORDER BY created DESC, id LIMIT ?"
+        shown_in = f",{dialect}," if dialect else ","  # which stands in all of them
+        cards = self._db.execute(query, (shown_in, limit))
+        return loads(f"[{','.join(card for (card,) in cards)}]")  # type: ignore[no-any-return]
+
+    def open_runs(self) -> list[tuple[str, str]]:
+        """(id, work tree) of every run that has not ended."""
+        return list(self._db.execute("SELECT id, open_in FROM run WHERE open_in IS NOT NULL"))
+
+    def renders(self, path: str, limit: int = _KEEP_BODIES) -> list[Render]:
+        """Newest first. Those before the last few have no body any more."""
+        query = "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?"
+        return list(self._db.execute(query, (path, limit)))
+
+    def render_of(self, sha: str) -> tuple[str, Render] | None:
+        """Any render we ever made, by its hash."""
+        query = "SELECT path, sha256, body, run, seq FROM render WHERE sha256=? ORDER BY body IS NULL LIMIT 1"
+        row = self._db.execute(query, (sha,)).fetchone()
+        return (row[0], (row[1], row[2], row[3], row[4])) if row else None
+
+    def projected(self) -> list[tuple[str, str, str]]:
+        """(path, run, hash) of the newest render of every projected file."""
+        return list(self._db.execute(
+            "SELECT path, run, sha256 FROM render r WHERE n=(SELECT max(n) FROM render WHERE path=r.path) ORDER BY path"
+        ))  # fmt: skip
+
+    def log_length(self, path: str) -> int:
+        return int(self._value("SELECT length FROM logged WHERE path=?", path, 0))
+
+    def logs(self) -> list[tuple[str, int]]:
+        """Every append-only file, and how long it should be."""
+        return self._db.execute("SELECT path, length FROM logged ORDER BY path").fetchall()  # type: ignore[no-any-return]
+
+    def log_text(self, path: str) -> Iterator[bytes]:
+        return (body for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)))
+
+    def log_end(self, path: str) -> bytes:
+        """What was appended last."""
+        return bytes(self._value("SELECT body FROM log WHERE path=? ORDER BY pos DESC LIMIT 1", path, b""))
+
+    def blob(self, sha: str) -> bytes | None:
+        return self._value("SELECT body FROM blob WHERE sha256=?", sha, None)  # type: ignore[no-any-return]
+
+    def note(self, name: str) -> str | None:
+        return self._value("SELECT value FROM note WHERE name=?", name, None)  # type: ignore[no-any-return]
+
+    def _value(self, query: str, key: str, otherwise: Any) -> Any:
+        row = self._db.execute(query, (key,)).fetchone()
+        return row[0] if row else otherwise
+
+    def search(self, words: str, limit: int) -> list[Json]:
+        from tenuto.stores.passages import search
+
+        return search(self._db, words, limit)
+
+
+class SqliteTransaction(SqliteReader):
+    """The one writer of this moment."""
+
+    patience = PATIENCE
+
+    def append(self, run: str, expected: int, events: list[Any], state: Any) -> None:
+        """Events become seq expected+1 and on. `state` is the run with them folded in."""
+        row = self._db.execute("SELECT seq, chain, tail, kept, open_in FROM run WHERE id=?", (run,)).fetchone()
+        seq, chain, tail, kept, was_open_in = row or (0, _EMPTY_CHAIN, 0, 0, None)
+        if seq != expected:
+            raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)
+        rows = []
+        for event in events:
+            body = dumps(event)
+            digest = sha256(body.encode()).digest()
+            chain = sha256(chain + digest).digest()
+            seq += 1
+            tail += len(body)
+            rows.append((run, seq, event.get("key"), body, digest, chain))
+        try:
+            self._db.executemany("INSERT INTO event VALUES(?,?,?,?,?,?,NULL)", rows)
+        except IntegrityError:
+            keys = ", ".join(repr(row[2]) for row in rows if row[2] is not None)
+            raise Conflict("duplicate-key", f"run {run} has an event with one of these keys already: {keys}") from None
+        if tail >= kept * self.patience:
+            text = dumps(state)
+            self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, seq, FOLD_VERSION, text))
+            tail, kept = 0, len(text)
+        if row is None:
+            self._db.execute("INSERT INTO run(id, created) VALUES(?,?)", (run, state.get("created_at", "")))
+        shown = card(state)
+        self._db.execute(
+            "UPDATE run SET seq=?, chain=?, tail=?, kept=?, dialects=?, card=? WHERE id=?",
+            (seq, chain, tail, kept, f",{','.join(state.get('dialects', ()))},", dumps(shown), run),
+        )
+        if shown.get("open_in") != was_open_in:
+            self._db.execute("UPDATE run SET open_in=? WHERE id=?", (shown.get("open_in"), run))
+
+    def remember(self, path: str, render: Render) -> None:
+        sha, body, run, seq = render
+        n = self._value("SELECT n FROM render WHERE path=? ORDER BY n DESC LIMIT 1", path, 0) + 1
+        self._db.execute("INSERT INTO render VALUES(?,?,?,?,?,?)", (path, n, run, seq, sha, body))
+        self._db.execute("UPDATE render SET body=NULL WHERE path=? AND n=?", (path, n - _KEEP_BODIES))
+
+    def append_log(self, path: str, text: bytes) -> None:
+        length = self.log_length(path)
+        self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, length, text))
+        self._db.execute("INSERT OR REPLACE INTO logged VALUES(?,?)", (path, length + len(text)))
+
+    def reset_log(self, path: str, text: bytes) -> None:
+        """The file is somebody else's text now; what follows is appended to that."""
+        self._db.execute("DELETE FROM log WHERE path=?", (path,))
+        self._db.execute("DELETE FROM logged WHERE path=?", (path,))
+        self.append_log(path, text)
+
+    def put_blob(self, sha: str, body: bytes) -> None:
+        self._db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", (sha, body))
+
+    def put_note(self, name: str, value: str | None) -> None:
+        if value is None:
+            self._db.execute("DELETE FROM note WHERE name=?", (name,))
+        else:
+            self._db.execute("INSERT OR REPLACE INTO note VALUES(?,?)", (name, value))
+
+    def index(self, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
+        from tenuto.stores.passages import replace
+
+        replace(self._db, run, source, path, passages)
