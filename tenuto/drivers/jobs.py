@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+from collections.abc import Callable
 from typing import Any
 
 from tenuto.core.pipeline_records import Seat
@@ -29,11 +30,14 @@ _LONGEST_DIFF = 60_000  # characters
 class Job:
     """Everything about an attempt that follows from the run and its definition; the same after a restart."""
 
-    def __init__(self, root: str, run: Run, definition: Any, name: str, trees: str = "") -> None:
-        """`trees`: where work trees lie, for attempts that have one of their own."""
+    def __init__(
+        self, root: str, run: Run, definition: Any, name: str, trees: str = "", memory: Callable[[], str] = str
+    ) -> None:
+        """`trees`: where work trees lie, for attempts that have one of their own. `memory`: the project's, when it is asked for."""
         attempt = run["attempts"][name]
         self.name = name
         self.root = root
+        self.memory = memory
         self.run = run
         self.attempt = attempt
         self.pipeline = definition["pipeline"]
@@ -132,6 +136,8 @@ class Job:
             texts["item"] = (
                 f"{self.attempt['item']}: {self.item['title']}\n{self.item['extra'].get('description', '')}\nfiles: {', '.join(self.item['files'])}"
             )
+        if "project-memory" in self.seat["context"]:
+            texts["project memory"] = self.memory()
         if "review-tier" in self.seat["context"]:
             texts["review tier"] = str(self.run["flags"].get("review_tier", "Full"))
         if "git-diff" in self.seat["context"]:

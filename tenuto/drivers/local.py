@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from tenuto.core.budget import time_left
@@ -105,7 +106,8 @@ class Engine:
             return definition_of(reader, run)
 
     def job(self, run: Run, name: str) -> Job:
-        return Job(self.workspace.root, run, self._definition(run), name, self.trees.folder)
+        memory = partial(shown.project_memory, self.workspace)
+        return Job(self.workspace.root, run, self._definition(run), name, self.trees.folder, memory)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

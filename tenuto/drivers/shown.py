@@ -17,9 +17,13 @@ import os
 from typing import Any
 
 from tenuto.core.records import Run
+from tenuto.dialects.context.memory import memory_text
 from tenuto.dialects.context.passages import INDEXED, passages_of
 from tenuto.drivers import git
+from tenuto.errors import Refused
 from tenuto.workspace.turn import Turn, Workspace
+
+_LONGEST_MEMORY = 30_000  # characters of decisions, and of patterns
 
 
 def dialects(workspace: Workspace, run: Run) -> list[Any]:
@@ -54,6 +58,16 @@ def keep_commits(turn: Turn, job: Any, base: str) -> None:
         sha, _, subject = line.partition(" ")
         if sha not in known:
             turn.do(run["id"], {"do": "RecordCommit", "step": step, "hash": sha, "message": subject})
+
+
+def project_memory(workspace: Workspace) -> str:
+    """Decisions and patterns that outlive a run, for agents whose seat asks for them. One that cannot be read stops nobody."""
+    try:
+        with workspace.journal.read() as reader:
+            return memory_text(workspace, reader, _LONGEST_MEMORY)
+    except Refused as problem:
+        workspace.warn(f"project memory is left out: {problem.message}")
+        return "[it cannot be read]"
 
 
 def act(turn: Turn, run: Run, pipeline: Any, action: str) -> Any:

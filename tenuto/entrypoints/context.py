@@ -41,6 +41,8 @@ def main(words: list[str]) -> int:
     try:
         for command, file in _commands(words, content_file, workspace):
             status = _answer(workspace, command, file, as_json)
+            if status and words == ["-"]:
+                sys.stderr.write("note: commands are run up to the first error; what follows it was not run\n")
             if status:
                 break
     except TenutoError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +191,36 @@ def test_blanks_around_the_colon_of_a_phase_mean_nothing(repository: Repository)
 def test_two_phases_in_one_command_are_refused(repository: Repository) -> None:
     repository.must("INIT task: t")
     assert repository.say("START_PHASE phase: a, b") == error("Invalid phase: a, b. One phase per command")
+
+
+@pytest.mark.parametrize("given", ["0", "000", "task-0", "1.5", "../x", "a/b"])
+def test_a_task_id_that_is_no_number_and_no_name_is_refused(repository: Repository, given: str) -> None:
+    """It would become another file than the one that was meant."""
+    repository.must("INIT task: t")
+    assert repository.say(f"STORE phase: implementation task_id: {given} content: x") == error(
+        f"Invalid task_id: {given}. Use a number from 1"
+    )
+
+
+@pytest.mark.parametrize("value", ["[1, 2]", '"see below"', "null", "7"])
+def test_a_breakdown_that_is_no_object_is_refused_and_the_document_is_not_stored(
+    repository: Repository, value: str
+) -> None:
+    repository.must("INIT task: t")
+    said = repository.say(f'STORE phase: architect content: {{"taskBreakdown": {value}}}')
+    assert said == error("Invalid taskBreakdown: it is no object")
+    assert not list(repository.root.rglob("architect.md"))
+
+
+def test_commands_after_an_error_are_not_run_and_that_is_said(repository: Repository) -> None:
+    text = "INIT task: t\nSTART_PHASE\nINIT task: u\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "tenuto", "context", "-"],
+        cwd=repository.root, input=text, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "commands are run up to the first error; what follows it was not run" in done.stderr
+    assert not (repository.root / "docs/orchestrator/context/tasks/u").exists()
 
 
 def test_a_negative_task_id_does_not_replace_the_first_task(repository: Repository) -> None:

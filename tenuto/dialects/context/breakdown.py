@@ -26,6 +26,8 @@ def find_breakdown(text: str) -> Any:
     """The object behind the key, in a JSON document, in a code block, or labelled by it."""
     at = text.find(_KEY)
     while at != -1:
+        if text.startswith(f'"{_KEY}"', at - 1) and _value_after(text, at + len(_KEY) + 1) not in ("", "{"):
+            raise _refused("it is no object")
         start = text.find("{", at + len(_KEY))
         between = text[at + len(_KEY) : start] if start != -1 else ""
         if start != -1 and _is_label(between):
@@ -41,6 +43,12 @@ def find_breakdown(text: str) -> Any:
             return found
         at = text.find(_KEY, at + 1)
     return None
+
+
+def _value_after(text: str, at: int) -> str:
+    """The first sign of the value behind a JSON key; empty where no colon follows it."""
+    rest = text[at : at + 200].lstrip()
+    return rest[1:].lstrip()[:1] if rest.startswith(":") else ""
 
 
 def _is_label(between: str) -> bool:

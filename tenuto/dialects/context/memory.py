@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Run
     from tenuto.dialects.context.shapes import Done, Turn, Workspace
+    from tenuto.ports import Reader
 
 KINDS = {"decision": DECISIONS, "pattern": PATTERNS}
 _TITLES = {"decision": "# Architecture Decisions\n", "pattern": "# Code Patterns\n"}
@@ -110,18 +111,29 @@ def _add(turn: Turn, kind: str, entries: list[tuple[str, str]]) -> int:
     return len(fresh)
 
 
-def memory_text(turn: Turn) -> str:
-    """Both files, as RETRIEVE injects them."""
-    shown = {kind: _recorded(turn, kind) or _EMPTY[kind] for kind in KINDS}
+def memory_text(workspace: Workspace, reader: Reader, longest: int = 0) -> str:
+    """Both files, as RETRIEVE injects them and agents get them. `longest`: characters of each; older entries are left out."""
+    shown = {kind: _latest(_recorded(workspace, reader, kind), longest, kind) or _EMPTY[kind] for kind in KINDS}
     return f"## Project Memory\n\n### Decisions\n{shown['decision']}\n\n### Patterns\n{shown['pattern']}"
 
 
-def _recorded(turn: Turn, kind: str) -> str:
-    """A file's text; empty where it holds no entry yet: only a title, comments, rules."""
-    text = (turn.workspace.files().read(KINDS[kind]) or b"").decode("utf-8", "replace").strip()
+def _recorded(workspace: Workspace, reader: Reader, kind: str) -> str:
+    """A file's text, or the journal's where the file is not there (another branch); empty where there is no entry yet:
+    only a title, comments, rules."""
+    found = workspace.files().read(KINDS[kind])
+    text = (found if found is not None else b"".join(reader.log_text(KINDS[kind]))).decode("utf-8", "replace").strip()
     bare = text
     while "<!--" in bare:
         before, _, rest = bare.partition("<!--")
         bare = before + rest.partition("-->")[2]
     content = [line for line in bare.splitlines() if line.strip(" -*_=>") and not line.startswith(("# ", ">"))]
     return text if content else ""
+
+
+def _latest(text: str, longest: int, kind: str) -> str:
+    """The newest entries stand last. A cut is made before an entry, and said."""
+    if not longest or len(text) <= longest:
+        return text
+    kept = text[-longest:]
+    begin = kept.find("\n## ")
+    return f"[older entries are left out; all of them: {KINDS[kind]}]\n\n{kept[begin + 1 :]}"

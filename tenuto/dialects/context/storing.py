@@ -152,7 +152,8 @@ def task_name(task_id: str) -> str:
     """1, task-1 and 001 are task-001; other names (wave-1) are kept."""
     bare = "-".join(task_id.lower().removesuffix(".md").replace("_", "-").replace(":", "-").split())
     digits = bare.removeprefix("task").lstrip("-#") if not bare.startswith("-") else ""
-    if not digits:
+    # What is no number and no name (1.5, ../x, 0) is somebody's mistake: another file than they meant.
+    if not digits or not digits.strip("0") or any(sign in bare for sign in "./\\"):
         raise wrong(f"Invalid task_id: {task_id}. Use a number from 1")
     if digits.isascii() and digits.isdecimal() and len(digits) < 7:
         return f"task-{int(digits):03d}"
