@@ -64,7 +64,7 @@ def project_memory(workspace: Workspace) -> str:
     """Decisions and patterns that outlive a run, for agents whose seat asks for them. One that cannot be read stops nobody."""
     try:
         with workspace.journal.read() as reader:
-            return memory_text(workspace, reader, _LONGEST_MEMORY)
+            return memory_text(workspace.files(), reader, _LONGEST_MEMORY)
     except Refused as problem:
         workspace.warn(f"project memory is left out: {problem.message}")
         return "[it cannot be read]"

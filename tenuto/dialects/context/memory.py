@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tenuto.core.records import Run
-    from tenuto.dialects.context.shapes import Done, Turn, Workspace
+    from tenuto.dialects.context.shapes import Done, Files, Turn, Workspace
     from tenuto.ports import Reader
 
 KINDS = {"decision": DECISIONS, "pattern": PATTERNS}
@@ -111,16 +111,16 @@ def _add(turn: Turn, kind: str, entries: list[tuple[str, str]]) -> int:
     return len(fresh)
 
 
-def memory_text(workspace: Workspace, reader: Reader, longest: int = 0) -> str:
+def memory_text(files: Files, reader: Reader, longest: int = 0) -> str:
     """Both files, as RETRIEVE injects them and agents get them. `longest`: characters of each; older entries are left out."""
-    shown = {kind: _latest(_recorded(workspace, reader, kind), longest, kind) or _EMPTY[kind] for kind in KINDS}
+    shown = {kind: _latest(_recorded(files, reader, kind), longest, kind) or _EMPTY[kind] for kind in KINDS}
     return f"## Project Memory\n\n### Decisions\n{shown['decision']}\n\n### Patterns\n{shown['pattern']}"
 
 
-def _recorded(workspace: Workspace, reader: Reader, kind: str) -> str:
+def _recorded(files: Files, reader: Reader, kind: str) -> str:
     """A file's text, or the journal's where the file is not there (another branch); empty where there is no entry yet:
     only a title, comments, rules."""
-    found = workspace.files().read(KINDS[kind])
+    found = files.read(KINDS[kind])
     text = (found if found is not None else b"".join(reader.log_text(KINDS[kind]))).decode("utf-8", "replace").strip()
     bare = text
     while "<!--" in bare:

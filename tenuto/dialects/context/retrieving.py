@@ -157,7 +157,7 @@ def _artifacts(turn: Turn, run: Run, task_id: str, phase: str, memory: bool) -> 
     if memory:
         from tenuto.dialects.context.memory import memory_text
 
-        text = memory_text(turn.workspace, turn.tx)
+        text = memory_text(turn.workspace.files(), turn.tx)
         made.append({
             "name": "memory", "path": "docs/orchestrator/memory", "text": text, "sha256": digest(text.encode()),
         })  # fmt: skip
