@@ -43,7 +43,7 @@ def start(
     place = place or Place()
     own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
     with workspace.turn() as turn:
-        run_id = free_name(turn, slug(name or _short(request)))
+        run_id = turn.unused(slug(name or _short(request)))
         ref: Any = {"name": checked["name"], "hash": bind(turn, definition)}
         begun: Any = {
             "do": "StartRun", "run": run_id, "name": name or _short(request), "request": request, "summary": _short(request),
@@ -90,13 +90,6 @@ def _show_in(workspace: Workspace, dialect: str, run_id: str, begun: Any, pipeli
     begun["dialects"][dialect] = told.pop("place")
     begun["settings"].update(told.pop("settings", {}))
     begun.update(told)
-
-
-def free_name(turn: Turn, wanted: str) -> str:
-    name, number = wanted, 2
-    while turn.tx.version(name):
-        name, number = f"{wanted}-{number}", number + 1
-    return name
 
 
 def head_commit(root: str) -> str:

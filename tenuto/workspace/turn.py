@@ -202,6 +202,14 @@ class Turn:
         self.tx.put_blob(sha, content)
         return self._store(name, artifact, path, sha, len(content), content, where)
 
+    def unused(self, wanted: str) -> str:
+        """This name for a new run, or the first of wanted-2, wanted-3, ... that no run has."""
+        name, number = wanted, 1
+        while self.tx.version(name):
+            number += 1
+            name = f"{wanted}-{number}"
+        return name
+
     def take_over(self, key: str, body: bytes) -> None:
         """The file at `key` was there before: adopted in this turn, it may be replaced, and is nobody's late write after that."""
         from tenuto.workspace.foreign import took_over

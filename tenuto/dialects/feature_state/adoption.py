@@ -34,7 +34,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
     if path != FILE:
         raise Refused("not-its-place", f"{path} holds a feature, but a feature lies at {FILE}", f"move it to {FILE}")
     called = feature["name"]
-    run = _unused(turn, slug(called))
+    run: str = turn.unused(slug(called))
     tree = turn.workspace.tree
     turn.tx.put_blob(sha, body)
     place = {"tree": tree, "name": called} | {f: feature[f] for f in OUTPUTS if isinstance(feature.get(f), str)}
@@ -155,14 +155,6 @@ def _unknown(state: Json) -> Json:
         if inside:
             extra[section] = inside
     return extra
-
-
-def _unused(turn: Any, wanted: str) -> str:
-    run, number = wanted, 1
-    while turn.tx.version(run):
-        number += 1
-        run = f"{wanted}-{number}"
-    return run
 
 
 def _is_text(value: Any) -> bool:

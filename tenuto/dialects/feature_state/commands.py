@@ -56,7 +56,7 @@ class FeatureCommands:
         called, tree = slug(title), self._workspace.tree
         with self._workspace.turn() as turn:
             refuse_second(turn)
-            run_id = _unused(turn, called)
+            run_id = turn.unused(called)
             turn.do(run_id, {
                 "do": "StartRun", "run": run_id, "name": title, "request": description or title,
                 "summary": description.partition("\n")[0], "pipeline": {"name": PIPELINE, "hash": None},
@@ -244,11 +244,3 @@ def _answer(run: Run) -> Json:
         "tasks": {"completed": done, "total": len(tasks(run))},
         "paused": {"at": since, "reason": reason} if since else None, "state": document(run),
     }  # fmt: skip
-
-
-def _unused(turn: Any, wanted: str) -> str:
-    run, number = wanted, 1
-    while turn.tx.version(run):
-        number += 1
-        run = f"{wanted}-{number}"
-    return run

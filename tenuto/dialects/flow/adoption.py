@@ -37,7 +37,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
     if top != FOLDER or file != FILE or not folder:
         raise Refused("not-its-place", f"{path} is not where a workflow lies", f"move it to {FOLDER}/<ticket>/{FILE}")
     state, sha, tree = state_in(path, body), digest(body), turn.workspace.tree
-    run = _unused(turn, slug(folder))
+    run: str = turn.unused(slug(folder))
     turn.tx.put_blob(sha, body)
     told = str(state.get("workflow_id") or describe(folder))
     made = _run(run, state, {"tree": tree, "folder": folder, "ticket": told}, turn.at)
@@ -151,11 +151,3 @@ def _objects(state: Json, key: str) -> list[Json]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _unused(turn: Any, wanted: str) -> str:
-    number, candidate = 1, wanted
-    while turn.tx.version(candidate):
-        number += 1
-        candidate = f"{wanted}-{number}"
-    return candidate

@@ -52,7 +52,7 @@ class FlowCommands:
                 found = find(turn, folder)
             if found is not None:
                 return _go_on(turn, turn.existing(found), resume)
-            run = _unused(turn, slug(folder))
+            run = turn.unused(slug(folder))
             turn.do(run, {
                 "do": "StartRun", "run": run, "name": folder, "request": description or folder,
                 "summary": context_summary or description, "pipeline": {"name": PIPELINE, "hash": None},
@@ -249,12 +249,3 @@ def _answer(run: Run) -> Json:
     shown = document(run)
     told = ("workflow_id", "phase", "current_step", "next_actions", "quality_gates", "updated_at")
     return {field: shown[field] for field in told} | {"run": run["id"], "path": path_of(folder_of(run))}
-
-
-def _unused(turn: Any, wanted: str) -> str:
-    number, candidate = 1, wanted
-    while turn.tx.version(candidate):
-        number += 1
-        candidate = f"{wanted}-{number}"
-    return candidate
-

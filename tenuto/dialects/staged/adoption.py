@@ -136,7 +136,7 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
     if path != FILE:
         raise Refused("not-its-place", f"{path} holds a staged task, but one lies at {FILE}", f"move it to {FILE}")
     state, sha, tree = state_in(path, body), digest(body), turn.workspace.tree
-    run = _unused(turn, slug(state["task"]))
+    run: str = turn.unused(slug(state["task"]))
     turn.tx.put_blob(sha, body)
     told = _run(run, state, {"tree": tree}, turn)
     turn.do(run, {"do": "Adopt", "dialect": name, "path": path, "sha256": sha, "state": told})
@@ -328,11 +328,3 @@ def _text(value: object) -> str:
 
 def _count(value: object) -> int:
     return value if type(value) is int and value >= 0 else 0
-
-
-def _unused(turn: Any, wanted: str) -> str:
-    number, candidate = 1, wanted
-    while turn.tx.version(candidate):
-        number += 1
-        candidate = f"{wanted}-{number}"
-    return candidate

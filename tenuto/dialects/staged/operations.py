@@ -54,7 +54,7 @@ class StagedOperations:
 
         with self._workspace.turn() as turn:
             refuse_second(turn)
-            run = _unused(turn, slug(task))
+            run = turn.unused(slug(task))
             start, unknown = beginning(self._workspace, turn.at, run, task, fields)
             turn.do(run, start)
             turn.do_repo({"do": "OwnFile", "path": owner_key(self._workspace.tree), "run": run})
@@ -373,11 +373,3 @@ def _as_text(output: str, content: Any) -> bytes:
         except NotJson as problem:
             raise BadInput("not-json", f"{output} must hold JSON: {problem}", f"look at {PHASES_FOLDER}") from None
     return body
-
-
-def _unused(turn: Any, wanted: str) -> str:
-    number, candidate = 1, wanted
-    while turn.tx.version(candidate):
-        number += 1
-        candidate = f"{wanted}-{number}"
-    return candidate
