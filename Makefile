@@ -13,7 +13,7 @@ help:
 	@echo 'make bench   the figures, side by side with the limits and the peers'
 	@echo 'make prove   the promises, in full (long)'
 	@echo 'make lock    renew constraints.txt'
-	@echo 'make clean   remove .venv and caches'
+	@echo 'make clean   remove .venv, .agent-programs and caches'
 
 demo:
 	@scripts/set-up run
@@ -22,6 +22,7 @@ demo:
 test:
 	@scripts/set-up dev
 	@scripts/system-tools
+	@scripts/agent-programs
 	@$(PYTHON_HERE) -m ruff check
 	@$(PYTHON_HERE) -m mypy
 	@$(PYTHON_HERE) -m pytest -n $(JOBS) $(ARGS) </dev/null
@@ -47,5 +48,5 @@ lock:
 	@scripts/lock
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .agent-programs .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find tenuto tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Real agent programs against a scripted model on this machine."""
