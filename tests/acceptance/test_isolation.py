@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,94 +12,14 @@ import tenuto
 from tenuto.agents.crew import Crew
 from tenuto.drivers import git
 from tenuto.drivers.local import Engine
-from tenuto.drivers.start import Place, start
+from tenuto.drivers.start import Place
 from tenuto.errors import Refused
-
-PIPELINE = """
-name: small
-documents: docs/feature/{slug}
-shown_as: feature_docs
-memory: run
-given: [initial-request.md, memory.md]
-steps:
-  - id: planning
-    number: "1"
-    agent: {role: planner, out: plan.md, memory: write}
-    retry: {ERROR: 1}
-    on: {ERROR: halt}
-  - id: implementation
-    number: "2"
-    waves:
-      plan: plan.md
-      roles: [{role: implementer, in: plan.md}]
-      default: implementer
-      order: barrier
-      on_item_error: skip-dependents
-    retry: {ERROR: 0, NEEDS_REVISION: 1, LOST: 1}
-    verdicts: [DONE, NEEDS_REVISION, ERROR]
-    on: {NOT_DONE: halt}
-"""
-TWO = "## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: none)\n"
-OWN_TREES = Place("worktree")
-
-
-class Ground:
-    """A git repository with the small pipeline, and agents that are shell commands."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "repository"
-        self.script = folder / "answers.yaml"
-        subprocess.run(["git", "init", "-q", "-b", "main", str(self.root)], check=True)
-        (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
-        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE)
-        (self.root / "shared.txt").write_text("one\ntwo\nthree\n")
-        (self.root / ".gitignore").write_text(".env\n")
-        self.git("add", ".")
-        self.git("commit", "-q", "-m", "begin")
-        self.settings: dict[str, Any] = {}
-
-    def git(self, *words: str) -> str:
-        return subprocess.run(
-            ["git", "-c", "user.name=user", "-c", "user.email=user@localhost", *words], cwd=self.root, check=True,
-            capture_output=True, text=True,
-        ).stdout.strip()  # fmt: skip
-
-    def start(self, plan: str = TWO, place: Place = OWN_TREES, **agents: str) -> str:
-        """`agents`: item (or planner) -> what it runs; the first word of the item's id names it."""
-        run = start(tenuto.open(str(self.root)), "Add dark mode", "small", place=place)
-        indented = "".join(f"        {line}\n" for line in plan.splitlines())
-        lines = [
-            "answers:",
-            "  - for: {role: planner}",
-            "    files:",
-            f"      docs/feature/{run['id']}/plan.md: |",
-            indented,
-        ]
-        for name, command in agents.items():
-            item, _, visit = name.strip("_").partition("__")
-            again = f", try: {visit}" if visit else ""
-            lines += [f"  - for: {{role: implementer, item: '{item}*'{again}}}", f"    run: {command!r}"]
-        self.script.write_text("\n".join(lines) + "\n")
-        return str(run["id"])
-
-    def drive(self, name: str) -> Any:
-        return Engine(tenuto.open(str(self.root)), name, Crew(f"scripted:{self.script}"), self.settings).drive()
+from tests.acceptance.grounds import Ground, merges, receipts
 
 
 @pytest.fixture
 def ground(tmp_path: Path) -> Ground:
     return Ground(tmp_path)
-
-
-def merges(ground: Ground) -> list[str]:
-    return [
-        line.split(":")[0].removeprefix("Merge ")
-        for line in ground.git("log", "--first-parent", "--merges", "--reverse", "--format=%s").splitlines()
-    ]
-
-
-def receipts(run: Any) -> dict[str, Any]:
-    return {attempt["item"]: attempt["receipt"] for attempt in run["attempts"].values() if attempt["item"]}
 
 
 def test_items_are_merged_in_wave_order_whoever_ends_first(ground: Ground) -> None:

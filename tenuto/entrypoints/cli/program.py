@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "adopt": ("tenuto.entrypoints.cli.adopt", "Take over state files that were here before."),
         "export": ("tenuto.entrypoints.cli.export", "A backup, as JSON lines."),
         "import": ("tenuto.entrypoints.cli.import_", "Read a backup back."),
+        "clean": ("tenuto.entrypoints.cli.clean", "Remove work trees and branches of attempts that are over."),
         "forget": ("tenuto.entrypoints.cli.forget", "Take a leaked secret out of everything Tenuto keeps."),
     },
     "Mend": {
