@@ -42,12 +42,12 @@ OWN_TREES = Place("worktree")
 class Ground:
     """A git repository with the small pipeline, and agents that are shell commands."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, pipeline: str = PIPELINE) -> None:
         self.root = folder / "repository"
         self.script = folder / "answers.yaml"
         subprocess.run(["git", "init", "-q", "-b", "main", str(self.root)], check=True)
         (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
-        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE)
+        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(pipeline)
         (self.root / "shared.txt").write_text("one\ntwo\nthree\n")
         (self.root / ".gitignore").write_text(".env\n")
         self.git("add", ".")
