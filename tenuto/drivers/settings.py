@@ -1,28 +1,61 @@
 """The repository's own settings: .tenuto/config.yaml. What is not there has its default; what is not known is refused.
 
-agent: command:./my-agent        who does the work; roles may differ
-roles: {designer: "command:./other"}
-checks: {build: make, tests: make test}   the project's own commands, run by the engine where a pipeline says so
-environment: [MY_API_URL]        variables that agents get besides the allow-list
-notify: {command: ./tell-me}     run (or posted to, with url:) when a run waits, fails or finishes
-gates: guarded                   guarded | signed | isolated
-workspace: worktree              shared | worktree: each parallel item in a git work tree of its own
-setup: {run: [npm ci], copy: [.env]}      what a fresh work tree needs before an agent starts in it
-signers: .tenuto/signers         signed: who may approve, in ssh's allowed_signers format
+Each setting with its shape, default and an example: docs/reference/settings.md, which tests hold against SETTINGS.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenuto.errors import BadInput
 
-_SHAPES: dict[str, type | tuple[type, ...]] = {
-    "agent": str, "roles": dict, "checks": dict, "environment": list, "notify": dict, "gates": str, "signers": str, "pipeline": str,
-    "workspace": str, "setup": dict,
-}  # fmt: skip
 LEVELS = ("guarded", "signed", "isolated")
+WORKSPACES = ("shared", "worktree")
+
+
+class Setting(NamedTuple):
+    shape: str
+    """In words, as an error and the reference say it."""
+    fits: Callable[[Any], bool]
+    example: str
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _named_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) and _text(one) for name, one in value.items())
+
+
+def _one_of(words: tuple[str, ...]) -> Setting:
+    return Setting(f"one of {', '.join(words)}", lambda value: value in words, words[0])
+
+
+def _parts(**parts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(name in parts and parts[name](one) for name, one in value.items())
+
+
+SETTINGS: dict[str, Setting] = {
+    "agent": Setting("an agent", _text, "command:./my-agent"),
+    "roles": Setting("a mapping of roles to agents", _named_texts, '{designer: "command:./other"}'),
+    "pipeline": Setting("the name of a pipeline", _text, "eight-step"),
+    "checks": Setting("a mapping of names to commands", _named_texts, "{build: make, tests: make test}"),
+    "environment": Setting("a list of names of variables", _texts, "[MY_API_URL]"),
+    "workspace": _one_of(WORKSPACES),
+    "setup": Setting("run and copy, each a list", _parts(run=_texts, copy=_texts), "{run: [npm ci], copy: [.env]}"),
+    "gates": _one_of(LEVELS),
+    "signers": Setting("the path of a file", _text, ".tenuto/signers"),
+    "isolation": Setting("a list of words, a command", _texts, "[sudo, -u, agent, --]"),
+    "notify": Setting("command or url, each a text", _parts(command=_text, url=_text), "{command: ./tell-me}"),
+    "mcp": Setting("approve, true or false", _parts(approve=lambda value: isinstance(value, bool)), "{approve: false}"),
+}
 
 
 def read_settings(root: str) -> dict[str, Any]:
@@ -35,21 +68,10 @@ def read_settings(root: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadInput("bad-settings", f"{path} must hold a mapping", "see docs/reference/settings.md")
     for name, value in found.items():
-        if name not in _SHAPES:
-            raise BadInput(
-                "bad-settings", f"{path} has a setting '{name}' that nobody knows", f"known: {', '.join(_SHAPES)}"
-            )
-        if not isinstance(value, _SHAPES[name]):
-            raise BadInput(
-                "bad-settings", f"{path}: '{name}' has the wrong kind of value", "see docs/reference/settings.md"
-            )
-    if found.get("gates", "guarded") not in LEVELS:
-        raise BadInput("bad-settings", f"{path}: gates is one of {', '.join(LEVELS)}", "gates: guarded")
-    if found.get("workspace", "shared") not in ("shared", "worktree"):
-        raise BadInput("bad-settings", f"{path}: workspace is shared or worktree", "workspace: shared")
-    for key, value in found.get("setup", {}).items():
-        if key not in ("run", "copy") or not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise BadInput(
-                "bad-settings", f"{path}: setup has 'run' and 'copy', each a list", "setup: {run: [make deps], copy: [.env]}"
-            )
+        setting = SETTINGS.get(name)
+        if setting is None:
+            known = ", ".join(SETTINGS)
+            raise BadInput("bad-settings", f"{path} has a setting '{name}' that nobody knows", f"known: {known}")
+        if not setting.fits(value):
+            raise BadInput("bad-settings", f"{path}: '{name}' must be {setting.shape}", f"{name}: {setting.example}")
     return found
