@@ -7,6 +7,9 @@ The rules are the engine's: the same todo(), the same caps and budgets, the same
 same files. Asking again hands out the same attempts again. What is handed out is recorded first, and counts as under way until
 somebody reports it. There is no process to supervise: time limits and the end of leftovers are the other orchestrator's.
 
+Where hooks were there when the agent worked (hooks/handed_out.py), its own last word is known: a report may be worse than that,
+never better, and may be left empty.
+
 A run changes hands in the middle: `tenuto next` takes a run that no engine drives at the moment, `tenuto run` takes it
 back once nothing is handed out (or gives up what is).
 """
@@ -27,9 +30,11 @@ from tenuto.drivers.jobs import Job
 from tenuto.drivers.local import Engine, keep, set_aside
 from tenuto.encoding import loads
 from tenuto.errors import BadInput, NotFound, Refused
+from tenuto.hosts.surroundings import session
 from tenuto.workspace.turn import Workspace
 
 VERDICTS = ("DONE", "NEEDS_REVISION", "ERROR", "QUESTION", "PARKED")
+_RANK = {"ERROR": 0, "NEEDS_REVISION": 1, "DONE": 2}
 
 
 class Work(TypedDict):
@@ -47,6 +52,7 @@ class Work(TypedDict):
     verdicts: list[str]
     environment: dict[str, str]
     prompt: str
+    prompt_file: str
 
 
 class Report(TypedDict, total=False):
@@ -100,6 +106,10 @@ class Guide(Engine):
                 raise Refused("under-way", message, f"tenuto run   (collects them), or: tenuto cancel {self.name}")
             with self.workspace.turn() as turn:
                 turn.do(self.name, {"do": "ChangeDriver", "driver": "guided"})
+        asking = session(os.environ)
+        if asking and asking not in run["sessions"]:
+            with self.workspace.turn() as turn:
+                turn.bind(self.name, asking)
         self._take_up()
         return run
 
@@ -117,25 +127,26 @@ class Guide(Engine):
         self.boundary.begin(job, run["flying"])
         keep(f"{directory}/before.json", receipts.look(job, directory))
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
-            file.write(job.prompt())
+            file.write(f"{mark(self.name, name)}\n\n{job.prompt()}")
         return True
 
     def work(self, run: Run, name: str) -> Work:
-        job, attempt = self.job(run, name), run["attempts"][name]
-        with open(f"{self.folder}/{name}/1/prompt", encoding="utf-8") as file:
+        job, attempt, path = self.job(run, name), run["attempts"][name], f"{self.folder}/{name}/1/prompt"
+        with open(path, encoding="utf-8") as file:
             prompt = file.read()
         return {
             "attempt": name, "step": attempt["step"], "role": attempt["role"], "item": attempt["item"], "number": attempt["number"],
             "since": attempt["started_at"], "workdir": job.workdir, "inputs": job.inputs(), "outputs": job.outputs,
             "verdicts": list(job.seat["verdicts"]), "environment": job.environment({}, []) | {"TENUTO_ATTEMPT": f"{self.name}.{name}"},
-            "prompt": prompt,
+            "prompt": prompt, "prompt_file": path,
         }  # fmt: skip
 
     def end(self, name: str, report: Report) -> tuple[str, str, dict[str, Any]]:
         run = self.workspace.load(self.name)
         job: Job = self.job(run, name)
         directory = f"{self.folder}/{name}/1"
-        told = set_aside(_told(report))
+        heard = job.attempt["extra"].get("said") or {}
+        told = not_better(set_aside(_told(_with_heard(report, heard, directory))), heard)
         with open(f"{directory}/stdout", "w", encoding="utf-8") as file:
             file.write(told["reply"])
         verdict_, summary, receipt = delivery.receive(self, job, directory, told)
@@ -183,6 +194,34 @@ def give_up(workspace: Workspace, run: str) -> list[str]:
                 turn.do(run, {"do": "LoseAttempt", "attempt": name, "reason": reason, "ran": True, "key": f"finished:{name}"})
                 lost.append(name)
     return lost
+
+
+def mark(run: str, attempt: str) -> str:
+    """The first line of a prompt that is handed out: by it a hook knows which attempt an agent works on."""
+    return f"[tenuto attempt {run}.{attempt}]"
+
+
+def _with_heard(report: Report, heard: dict[str, Any], directory: str) -> Report:
+    """A report that says nothing is what the agent itself said, where a hook heard it."""
+    if "verdict" in report or report.get("reply"):
+        return report
+    if not heard:
+        raise BadInput("bad-report", "the report says neither a verdict nor a reply, and no hook heard the agent", "give one of them")
+    try:
+        with open(f"{directory}/heard", encoding="utf-8") as file:
+            reply = file.read()
+    except FileNotFoundError:
+        reply = ""
+    return {**report, "reply": reply or f"{heard['verdict'] or ''}: {heard['summary']}"}
+
+
+def not_better(told: dict[str, Any], heard: dict[str, Any]) -> dict[str, Any]:
+    """Whoever reports may think less of the work than the agent that did it, never more."""
+    own = heard.get("verdict")
+    if own not in _RANK or told["verdict"] not in _RANK or _RANK[told["verdict"]] <= _RANK[own]:
+        return told
+    summary = f"reported {told['verdict']}, but the agent itself said {own}: {heard['summary']}"
+    return {**told, "verdict": own, "summary": summary}
 
 
 def read_report(text: str) -> Report:

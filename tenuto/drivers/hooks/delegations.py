@@ -6,7 +6,8 @@ recorded once. A stop without a start is both. An agent that is called again get
 Where verdicts are asked for (settings.hooks.verdicts), an answer without a verdict line is sent back,
 at most MOST_SENT_BACK times, counted in the journal; after that it counts as ERROR.
 
-A run that an engine drives is left alone: whoever dispatches also records.
+A run that an engine drives is left alone: whoever dispatches also records. In a run that is handed out piece by
+piece the agent works on one of those (handed_out.py).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def started(workspace: Workspace, heard: Heard) -> str:
         return ""
     with workspace.turn() as turn:
         run = found(turn, heard)
-        if run is not None and run["driver"] == "manual" and open_attempt(run, heard) is None:
+        if run is not None and run["driver"] == "guided":
+            _handed_out().started(turn, run, heard)
+        elif run is not None and run["driver"] == "manual" and open_attempt(run, heard) is None:
             dispatch(turn, run, heard)
             _enter_phase(turn, run, heard)
     return ""
@@ -47,6 +50,9 @@ def stopped(workspace: Workspace, heard: Heard) -> str:
         run = found(turn, heard)
         if run is None:
             run = _adopted(turn, heard)
+        if run is not None and run["driver"] == "guided":
+            _handed_out().stopped(turn, run, heard)
+            return ""
         if run is None or run["driver"] != "manual":
             return ""
         attempt = open_attempt(run, heard)
@@ -57,6 +63,10 @@ def stopped(workspace: Workspace, heard: Heard) -> str:
         if attempt is None:
             return ""
         return _end(turn, run, attempt, heard)
+
+
+def _handed_out() -> Any:
+    return __import__("tenuto.drivers.hooks.handed_out", fromlist=["started"])
 
 
 def _end(turn: Turn, run: Run, attempt: str, heard: Heard) -> str:

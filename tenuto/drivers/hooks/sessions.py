@@ -121,9 +121,20 @@ def words(run: Run) -> str:
     if run["gate"]:
         lines.append(f"Waits for a person at gate {run['gate']['name']!r}: {run['gate']['prompt']}")
     lines += [f"Next: {step}" for step in context.get("nextSteps", ())]
+    if run["driver"] == "guided":
+        lines += _guided(run)
     if context.get("filesInProgress"):
         lines.append("Files in progress: " + ", ".join(context["filesInProgress"]))
     return "\n".join(line for line in lines if not line.endswith(": "))
+
+
+def _guided(run: Run) -> list[str]:
+    """Whoever leads a run piece by piece forgets what was handed out; the journal does not."""
+    out = [f"{name} ({run['attempts'][name]['role']})" for name in run["flying"]]
+    lines = [f"Handed out and not reported yet: {', '.join(out)}"] if out else []
+    if run["gate"] or run["pause"]:
+        return [*lines, "A person decides now; do not decide for them."]
+    return [*lines, f"You lead this run: ask for its work again (tool `next`, or `tenuto next {run['id']}`), and report it (`report`)."]
 
 
 def plain_context(run: Run) -> Json:
