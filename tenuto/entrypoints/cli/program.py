@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "replay": ("tenuto.entrypoints.cli.branching:replay", "What an edited pipeline would have made of a run."),
         "next": ("tenuto.entrypoints.cli.guiding:next_", "Hand out what is to be done, for another orchestrator."),
         "report": ("tenuto.entrypoints.cli.guiding:report", "Take in what came of something handed out."),
+        "mcp": ("tenuto.entrypoints.cli.mcp", "Serve the runs to models, over the Model Context Protocol."),
     },
     "Look": {
         "list": ("tenuto.entrypoints.cli.list", "Runs, newest first."),
