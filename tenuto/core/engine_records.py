@@ -65,6 +65,7 @@ class Engage(Asked):
     driver: NotRequired[Literal["engine", "guided"]]
     switches: NotRequired[dict[str, bool]]
     start_at: NotRequired[str]
+    settings: NotRequired[Json]
 
 
 class BeginVisit(Asked):

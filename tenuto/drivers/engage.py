@@ -16,7 +16,10 @@ from tenuto.core.names import slug
 from tenuto.core.records import Run
 from tenuto.drivers import shown
 from tenuto.drivers.bound import Definition, bind, define, definition_of
+from tenuto.drivers.protection import of_new_run
+from tenuto.drivers.settings import read_settings
 from tenuto.errors import BadInput, NotFound
+from tenuto.workspace.guard import require_person
 from tenuto.workspace.turn import Turn, Workspace
 
 
@@ -33,6 +36,8 @@ def engage(
         if under_way and pipeline in ("", run["pipeline"]["name"]) and not at:
             turn.do_repo({"do": "MakeCurrent", "run": run_id})
             return run
+        if under_way:
+            require_person("take a run to another pipeline or step", f"tenuto run --run {run_id} ...")
         definition = _definition(turn, run, pipeline)
         checked = definition["pipeline"]
         if crew is not None:
@@ -42,6 +47,7 @@ def engage(
             shown.act(turn, run, checked, "check-graduation")
         _show(turn, run, checked)
         asked: Any = {"do": "Engage", "pipeline": {"name": checked["name"], "hash": bind(turn, definition)}}
+        asked["settings"] = of_new_run(workspace.root, read_settings(workspace.root))
         asked["switches"] = {**run["switches"], **(switches or {})}
         turn.do(run_id, asked | ({"start_at": at} if at else {}), checked)
         if limits or of_steps:
@@ -51,6 +57,7 @@ def engage(
 
 
 def release(workspace: Workspace, name: str) -> Run:
+    require_person("let go of a run", f"tenuto release {name}")
     with workspace.turn() as turn:
         run = turn.existing(name)
         turn.do(name, {"do": "ChangeDriver", "driver": "manual"})

@@ -26,7 +26,7 @@ from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
 from tenuto.core.todo import todo
 from tenuto.core.visits import step_of
-from tenuto.drivers import actions, branches, delivery, receipts, shown
+from tenuto.drivers import actions, branches, continuing, delivery, protection, receipts, shown
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.jobs import Job
@@ -59,6 +59,7 @@ class Engine:
     def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
         with self._alone(), kept_open(self.workspace):
+            protection.refuse_open(self.workspace, self.workspace.load(self.name), self.settings)
             self._take_back()
             self._take_up()
             ended: list[str] = []  # not under way any more, and not collected yet
@@ -91,6 +92,7 @@ class Engine:
     def _take_up(self) -> None:
         """What an engine before this one left: orphans are ended, merged trees cleared, the work tree stands where it must."""
         run = self.workspace.load(self.name)
+        protection.refuse_forged(self.workspace, run)
         branches.stand(self.workspace, run, self._definition(run)["pipeline"])
         self.trees.clear(run)
         for name in in_flight(run):
@@ -184,12 +186,13 @@ class Engine:
         os.makedirs(directory, exist_ok=True)
         self.boundary.begin(job, in_flight(run))
         keep(f"{directory}/before.json", receipts.look(job, directory))
+        job.start, job.earlier = start, continuing.earlier(self, job, start)
         told = agent.launch(job)
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
             file.write(told["stdin"])
-        more = self.settings.get("environment", [])
+        more = [*self.settings.get("environment", []), *continuing.names_for(agent, os.environ)]
         attempts.launch(directory, {
-            "attempt": f"{self.name}.{name}.{start}", "argv": told["argv"], "cwd": job.workdir, "stdin": f"{directory}/prompt",
+            "attempt": f"{self.name}.{name}.{start}", "argv": [*protection.prefix(self.settings), *told["argv"]], "cwd": job.workdir, "stdin": f"{directory}/prompt",
             "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": _GRACE,
             "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
         })  # fmt: skip
@@ -245,13 +248,15 @@ class Engine:
     def finish(self, name: str, directory: str, result: Any) -> None:
         run = self.workspace.load(self.name)
         job = self.job(run, name)
-        with open(f"{directory}/stdout", encoding="utf-8", errors="replace") as file:
-            reply = file.read()
-        told = self.crew.named(run["attempts"][name]["agent"]).read(job, result, reply)
+        said = continuing.read(f"{directory}/stdout")
+        job.start, job.errors = int(os.path.basename(directory)), continuing.errors(directory)
+        told = {"reply": said, **self.crew.named(run["attempts"][name]["agent"]).read(job, result, said)}
+        if told["reply"] != said:  # a stream of events: what the agent said in the end is kept beside it
+            with open(f"{directory}/reply", "w", encoding="utf-8") as file:
+                file.write(told["reply"])
         if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
             told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
-        told = set_aside({**told, "reply": reply})
-        start = int(os.path.basename(directory))
+        told, start = set_aside(told), job.start
         if told["transient"] and start <= job.seat["transient"]:
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
             return

@@ -12,6 +12,8 @@ from tenuto.core.records import Run
 from tenuto.drivers.bound import Definition, bind, define
 from tenuto.drivers.branches import begin, branch_for
 from tenuto.drivers.engage import engage
+from tenuto.drivers.protection import of_new_run
+from tenuto.drivers.settings import read_settings
 from tenuto.errors import Refused
 from tenuto.workspace.turn import Turn, Workspace
 
@@ -41,6 +43,7 @@ def start(
         limits_, steps_ = limits_of(checked)
         refuse_unmetered(checked, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
     place = place or Place()
+    protected = of_new_run(workspace.root, read_settings(workspace.root))
     own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
     with workspace.turn() as turn:
         run_id = turn.unused(slug(name or _short(request)))
@@ -48,7 +51,7 @@ def start(
         begun: Any = {
             "do": "StartRun", "run": run_id, "name": name or _short(request), "request": request, "summary": _short(request),
             "mode": checked["mode"], "pipeline": ref, "driver": "engine", "dialects": {}, "order": "strict", "schedule": [],
-            "settings": {**checked["settings"], "base_commit": head_commit(workspace.root)},
+            "settings": {**checked["settings"], "base_commit": head_commit(workspace.root), **protected},
         }  # fmt: skip
         if "from_branch" in own:
             own["branch"] = branch_for(workspace.root, run_id)

@@ -27,9 +27,9 @@ import sys
 
 from tenuto.dialects.feature_state import FILE, PHASES
 from tenuto.encoding import NotJson, loads_strict
-from tenuto.entrypoints.person import require_person
 from tenuto.errors import BadInput
 from tenuto.hosts.surroundings import session
+from tenuto.workspace.guard import require_person
 from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
@@ -113,7 +113,7 @@ def answer(workspace: Workspace, words: list[str], options: dict[str, list[str]]
 
 
 def _approval(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    require_person("an approval", "tenuto feature answer approval --approve")
+    require_person("give an approval", "tenuto feature answer approval --approve")
     who = os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid {os.getuid()}"
     if "--approve" in options or words[:1] in (["approve"], ["approved"], ["yes"]):
         return _commands(workspace).approve(who, " ".join(options.get("--feedback", [])))  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ import sys
 from tenuto.dialects.flow.commands import NAMES
 from tenuto.encoding import NotJson, loads_strict
 from tenuto.entrypoints.answers import show
-from tenuto.errors import BadInput, Refused
+from tenuto.errors import BadInput
 from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
@@ -53,8 +53,6 @@ def main(words: list[str]) -> int:
         sys.stdout.write((__doc__ or "") if words else (__doc__ or "").partition("\n\n")[2])
         return 0 if words else 2
     command, fields = understand(words)
-    if command == "update_user_checkpoint":
-        refuse_agents()
     workspace = open_workspace(".")
     answer = getattr(workspace.flow, command)(fields.pop("ticket", ""), **fields)
     show(workspace, answer, as_json)
@@ -117,15 +115,3 @@ def standard_input() -> Json:
     if not isinstance(given, dict):
         raise BadInput("not-json", "standard input holds no JSON object", '{"agent": "deep_research"}')
     return given
-
-
-def refuse_agents() -> None:
-    """An agent that we started cannot give a user's word."""
-    from tenuto.supervise.attempts import enclosing_attempt
-
-    attempt = enclosing_attempt()
-    if attempt:
-        raise Refused(
-            "not-a-person", f"a checkpoint is the user's word; this comes from an agent's attempt ({attempt})",
-            "run it outside of the attempt",
-        )  # fmt: skip

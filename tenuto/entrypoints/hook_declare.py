@@ -6,8 +6,8 @@ import sys
 
 from tenuto.core.boundaries import settings_of
 from tenuto.drivers.hooks.declaring import declare, parse
-from tenuto.entrypoints.person import require_person
 from tenuto.errors import BadInput
+from tenuto.workspace.guard import require_person
 from tenuto.workspace.open import open_workspace
 
 
@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
             pairs.append(word)
     workspace = open_workspace()
     if pairs:
-        require_person("what hooks insist on", f"tenuto hook declare {' '.join(pairs)}")
+        require_person("change what hooks insist on", f"tenuto hook declare {' '.join(pairs)}")
         declared = declare(workspace, parse(pairs), run)
     else:
         with workspace.journal.read() as reader:

@@ -1,7 +1,10 @@
-"""Is it a person who decides? Asked wherever a gate is opened or a rest is ended, by program or by library.
+"""Is it a person who decides? The one place that looks, wherever a gate is opened or a rest is ended.
 
-*guarded* (the default) refuses when any process above this one is a supervisor: an agent cannot decide by mistake.
-*signed* refuses here altogether: a signature is given with `tenuto approve`. *isolated* checks what guarded checks.
+An agent that we started is known by the supervisor above it, another one by what its program leaves in the environment. This
+keeps mistakes out, not malice: whoever works as the same user can go around it (drivers/protection.py says what else there is).
+
+The dialects' own commands (RESUME, update_user_checkpoint) are what a model calls to pass a user's word on, by their
+seeds: there, only agents that we started are refused, and decisions that must be signed.
 
 Light enough for a hot command: a look at the processes above, and at one small file.
 """
@@ -21,12 +24,28 @@ _SUPERVISOR = b"tenuto/supervise/__main__.py"
 _DEEPEST = 200
 
 
-def refuse_agents(root: str, what: str, gate: bool) -> Json:
-    """The proof to record with the decision; Refused where an agent asks, or where a signature is needed."""
+def refuse_agents(what: str) -> None:
+    """What an agent that we started may not do."""
     if _is_supervised():
         raise Refused(
             "agent-decides", f"An agent cannot {what}: only a person can", "leave it to the person who runs Tenuto"
         )
+
+
+def require_person(what: str, command: str) -> None:
+    """What no agent may do, whoever started it: a model in a session of yours neither."""
+    refuse_agents(what)
+    from tenuto.hosts.surroundings import program
+
+    found = program({name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in posix.environ.items()})
+    if found:
+        message = f"An agent ({found}) cannot {what}: only a person can"
+        raise Refused("agent-decides", message, f"in a terminal of your own: {command}", agent=found)
+
+
+def decision_by_hand(root: str, what: str, gate: bool) -> Json:
+    """A decision through a dialect's own command. The proof to record with it; Refused where a signature is needed."""
+    refuse_agents(what)
     level = _level(root)
     if gate and level == "signed":
         raise Refused(

@@ -73,9 +73,9 @@ class Workspace:
 
     def person(self, what: str, gate: bool) -> Json:
         """Refused where an agent asks for what only a person may do; else the proof to record with the decision."""
-        from tenuto.workspace.guard import refuse_agents
+        from tenuto.workspace.guard import decision_by_hand
 
-        return refuse_agents(self.root, what, gate)
+        return decision_by_hand(self.root, what, gate)
 
     def knowledge(self, name: str) -> Any:
         """A module of tenuto.knowledge, loaded when first used: a dialect asks for it here."""

@@ -38,6 +38,9 @@ def engage(case: Case, c: Any) -> list[Any]:
     queue = ahead if ahead and c["pipeline"]["name"] == run["pipeline"]["name"] else [hop_to(first)]
     driver = c.get("driver", "engine")
     events = [case.event("Engaged", pipeline=c["pipeline"], driver=driver, switches=switches, queue=queue)]
+    settled = {key: value for key, value in c.get("settings", {}).items() if key not in run["settings"]}
+    if settled:
+        events.append(case.event("SettingsChanged", changes=settled))
     limits, of_steps = limits_of(pipeline)
     budget = run["budget"]
     fresh = {unit: limit for unit, limit in limits.items() if unit not in budget["limits"]}

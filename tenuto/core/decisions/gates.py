@@ -65,6 +65,7 @@ def decide_gate(case: Case, c: Any) -> list[Any]:
             "use one of those",
             decision=decision,
         )
+    _refuse_weak(case, c)
     if decision == "approve":
         _refuse_stale(case, c)
     decided = case.event(
@@ -100,6 +101,17 @@ def checkpoint(case: Case, c: Any) -> list[Any]:
     if not c["approved"]:
         return [decided]
     return [decided, *go_on(case, None, c.get("facts", {}), approval=True)]
+
+
+def _refuse_weak(case: Case, c: Any) -> None:
+    """Only what began protected has anything to look at: most runs are asked nothing here."""
+    if "gate_protection" not in case.run["settings"]:
+        return
+    from tenuto.core.approvals import weakness
+
+    why = weakness(case.run, c.get("proof", {}))
+    if why:
+        raise Refused("not-signed", why, f"tenuto {c['decision']} {case.run['id']} --sign-with KEY --as NAME")
 
 
 def _refuse_stale(case: Case, c: Any) -> None:

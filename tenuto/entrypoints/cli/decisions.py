@@ -12,12 +12,13 @@ from tenuto.entrypoints.cli.runs import chosen, open_existing, run_argument
 
 
 def _decide(run: str | None, decision: str, feedback: str, key: str | None, name: str) -> Answer:
-    from tenuto.drivers.persons import decide_gate, sign, statement
+    from tenuto.drivers.persons import decide_gate
+    from tenuto.drivers.protection import said, sign
     from tenuto.drivers.settings import read_settings
 
     workspace = open_existing()
     run_id = chosen(workspace, run)
-    signature = sign(statement(workspace.load(run_id), decision), key) if key else ""
+    signature = sign(said(workspace.load(run_id), decision, feedback), key) if key else ""
     found = decide_gate(workspace, run_id, decision, feedback, read_settings(workspace.root), signature, name)
     answer = ended(found)
     lines = [

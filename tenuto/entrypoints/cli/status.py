@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from tenuto.core.records import Run
 
 WAITING = ("waiting_gate", "paused", "parked", "stopped", "blocked")
+_LEVELS = {
+    "guarded": "no agent decides by mistake; whoever works as this user could",
+    "signed": "a decision carries a signature; a forged one is found out, and not carried on",
+    "isolated": "agents run where they cannot write the journal; that is tried before each start",
+}
 _FAILED = ("failed", "cancelled")
 
 
@@ -33,14 +38,19 @@ _FAILED = ("failed", "cancelled")
 @click.option("--exit-code", is_flag=True, help="End with 5 when the run waits for a person, with 1 when it failed.")
 def command(run: str | None, exit_code: bool) -> Answer:
     """Where a run stands and what it waits for."""
-    found = load(open_existing(), run)
+    from tenuto.drivers.protection import level_of
+    from tenuto.drivers.settings import read_settings
+
+    workspace = open_existing()
+    found = load(workspace, run)
+    level = level_of(found, read_settings(workspace.root))
     status = 0
     if exit_code:
         status = 5 if found["status"] in WAITING else 1 if found["status"] in _FAILED else 0
-    return Answer(found, _told(found), status)
+    return Answer({**found, "gates": level}, _told(found, level), status)
 
 
-def _told(run: Run) -> Iterator[Part]:
+def _told(run: Run, level: str) -> Iterator[Part]:
     yield Heading(f"{run['id']}: {run['status']}")
     if run["summary"] or run["name"] != run["id"]:
         yield f"  {run['summary'] or run['name']}"
@@ -49,6 +59,7 @@ def _told(run: Run) -> Iterator[Part]:
     if fork:
         yield f"  forked from {fork['source']} at {fork['step']}"
     yield f"  started {when(run['created_at'])}, last event {run['version']} at {when(run['updated_at'])}"
+    yield f"  gates are {level}: {_LEVELS[level]}"
     yield from _waiting_for(run)
     if run["steps"]:
         yield ""

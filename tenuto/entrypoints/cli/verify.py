@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from tenuto.errors import Damaged, SchemaSkew
 
 if TYPE_CHECKING:
     from tenuto.stores.verify import Finding
+    from tenuto.workspace.turn import Workspace
 
 
 @click.command(
@@ -21,21 +22,26 @@ if TYPE_CHECKING:
     examples=[
         ("tenuto verify", "the whole journal and every file written from it"),
         ("tenuto verify dark-mode", "one run"),
+        ("tenuto verify --signers ~/my-signers", "every gate was decided by one of these, whatever the journal says"),
     ],
 )
 @run_argument
-def command(run: str | None) -> Answer:
+@click.option("--signers", type=click.File(encoding="utf-8"), default=None, help="Who may decide, in ssh's allowed_signers format; a copy that agents cannot write.")
+def command(run: str | None, signers: IO[str] | None) -> Answer:
     """Is everything as it was written?
 
     Recomputes every digest and the chain of each run, and compares stored files, projected
     files and logs with what was written. Names the first bad event of a run and a cut tail.
     Ends with 1 on damage or when another program changed a file; files that merely lag behind
-    (a crash, a checkout) are named and do no harm. Ends with 6 when a run holds events of a newer Tenuto.
+    (a crash, a checkout) are named and do no harm. Where decisions are signed, every gate that was passed must
+    show a signature, and nothing may have begun behind one that does not. Ends with 6 when a run holds events of a newer Tenuto.
     """
     from tenuto.workspace.examine import examine
 
-    report = examine(open_existing(), run)
+    workspace = open_existing()
+    report = examine(workspace, run)
     findings = report["findings"]
+    findings += _forgeries(workspace, run, signers.read() if signers else "")
     bad = [found for found in findings if found["severity"] != "behind"]
     if bad and all(found["severity"] == "newer" for found in bad):
         raise SchemaSkew("event-newer", "\n".join(found["message"] for found in bad), bad[0]["fix"], report=report)
@@ -45,6 +51,18 @@ def command(run: str | None) -> Answer:
     for found in findings:
         parts.append(Marked(found["severity"], f"{found['where']}: {found['message']}; {found['fix']}"))
     return Answer(report, parts)
+
+
+def _forgeries(workspace: Workspace, only: str | None, signers: str) -> list[Finding]:
+    from tenuto.drivers.protection import forgeries
+
+    with workspace.journal.read() as reader:
+        names = [only] if only else [card["id"] for card in reader.runs()]
+    fix = "restore a backup, or fork the run before that"
+    return [
+        {"severity": "damage", "run": name, "where": "decisions", "message": said, "fix": fix}
+        for name in names for said in forgeries(workspace, name, signers)
+    ]  # fmt: skip
 
 
 def _damage(bad: list[Finding], findings: list[Finding], report: object) -> Damaged:
