@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from tenuto.core.budget import reservation, shortage, time_is_up, time_left
 from tenuto.core.outcome import outcome
-from tenuto.core.visits import ready, step_of
+from tenuto.core.visits import ready, step_of, unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def _dispatches(pipeline: Pipeline, run: Run, step: Step, stay: Stay, now: str) 
             break
         for name, amount in reserved.items():
             more[name] = more.get(name, 0) + amount
-        attempt = "-".join([step["id"], str(stay["visit"]), key.replace("@", "."), str(number)])
+        name = "-".join([step["id"], str(stay["visit"]), key.replace("@", ".")])
         actions.append({
-            "act": "dispatch", "step": step["id"], "attempt": attempt, "key": key, "seat": seat, "item": item,
-            "number": number, "reserved": dict(reserved), "time_left": left,
+            "act": "dispatch", "step": step["id"], "attempt": f"{name}-{number}", "key": key, "seat": seat, "item": item,
+            "number": number, "reserved": dict(reserved), "time_left": left, "follows": unfinished(run, f"{name}-{number - 1}"),
         })  # fmt: skip
     return actions
 

@@ -48,6 +48,15 @@ def attempts_left(seat: Seat, state: SeatState | None) -> bool:
     return sum(1 for result in state["results"] if result_of(seat, result) == last) <= allowed
 
 
+def unfinished(run: Run, attempt: str) -> str:
+    """This attempt, where the next one of its seat goes on with it: nobody knows its end, it was set aside, or it asked something.
+    Any other end is one that the next attempt starts over from."""
+    found = run["attempts"].get(attempt)
+    if found is None:
+        return ""
+    return attempt if found["status"] == "lost" or found["verdict"] in ("PARKED", "QUESTION") else ""
+
+
 def settled(seat: Seat, state: SeatState | None) -> bool:
     return state is not None and state["open"] is None and bool(state["results"]) and not attempts_left(seat, state)
 

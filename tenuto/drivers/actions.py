@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 from tenuto.core.budget import in_words, limit_name
+from tenuto.drivers import continuing
 from tenuto.drivers.jobs import existing
 from tenuto.drivers.planning import read_items
 from tenuto.drivers.record import write_record
@@ -170,11 +171,7 @@ def _sections(text: str) -> str:
 
 
 def _reply(engine: Any, name: str) -> str:
-    try:
-        with open(f"{engine.directory(name)}/stdout", encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    return continuing.read(f"{engine.directory(name)}/reply") or continuing.read(f"{engine.directory(name)}/stdout")
 
 
 # ---- the review tier -------------------------------------------------------------------------------

@@ -51,6 +51,11 @@ class Job:
         self.isolated = bool(attempt["extra"].get("tree"))
         self.workdir = f"{trees}/{attempt['extra']['tree']}" if self.isolated else root
         self.parallel = attempt["extra"].get("parallel", False)
+        # Filled in by the engine: the how-many-th start of this attempt; what its agent printed when it was interrupted, here or
+        # in the attempt that this one follows ("": nothing to go on with); the end of what it wrote to its standard error.
+        self.start = 1
+        self.earlier = ""
+        self.errors = ""
 
     def path(self, name: str) -> str:
         """A document of the pipeline, as a path below the work directory."""
@@ -128,6 +133,18 @@ class Job:
             parts += ["You may also write:", *_listed([self.path(name) for name in self.seat["optional"]]), ""]
         parts.append("You may update memory.md." if self.seat["memory"] == "write" else "Do not change memory.md.")
         parts += ["", *self._data(), *self._contract()]
+        return "\n".join(parts) + "\n"
+
+    def going_on(self) -> str:
+        """For an agent that still knows what it was told: it was interrupted, or a person has answered its question."""
+        answer = self.attempt["extra"].get("answer")
+        parts = (
+            ["A person has answered your question.", "", *delimited("a person's answer", answer)]
+            if answer
+            else ["You were interrupted in the middle of this work. Some of it may be done, or half done: look at the files first.", ""]
+        )
+        parts += ["Go on from where you were, and finish it. As before:", "", "Write exactly these files:"]
+        parts += [*_listed(self.outputs or ["(none)"]), "", *self._contract()]
         return "\n".join(parts) + "\n"
 
     def _data(self) -> list[str]:

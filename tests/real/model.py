@@ -20,7 +20,7 @@ A script is a list of turns, or a function `(Asked) -> turn`. A turn is a list o
     usage    {"input_tokens", "output_tokens"}
     fail     {"status", "type"?, "message"?, "headers"?, "times"?}: an error instead; `times`: only the first so many
     cut      True: the connection ends half-way through the answer
-    garbage  True: what comes is no stream that the protocol knows
+    garbage  True: what comes is nothing that the protocol knows
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         number = len(self.model.requests)
         frames = wire.WRITE[request.protocol](request.body, turn, f"{number:05d}")
         if not request.body["stream"]:
-            self._whole(200, frames["whole"])
+            self._unstreamed(turn, json.dumps(frames["whole"]))
             return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -216,6 +216,17 @@ class _Handler(BaseHTTPRequestHandler):
             text = data if isinstance(data, str) else json.dumps(data)
             self.wfile.write((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
         self.wfile.flush()
+
+    def _unstreamed(self, turn: dict[str, Any], text: str) -> None:
+        """Programs ask again without a stream when one broke: that breaks, too."""
+        if turn.get("garbage"):
+            text = "{this is not what was agreed on"
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text[: len(text) // 2 if turn.get("cut") else None].encode())
+        self.close_connection = bool(turn.get("cut"))
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("transfer-encoding", ""):

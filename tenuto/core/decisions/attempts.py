@@ -51,25 +51,33 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
             cap=cap,
         )
     reserved, step = c.get("reserved", {}), c.get("step") or run["position"] or ""
+    follows = c.get("extra", {}).get("follows", "")
     if run["stay"] is not None and case.pipeline is not None:
-        reserved = _action(case, _asked(case, c), c)["reserved"]
+        action = _action(case, _asked(case, c), c)
+        reserved, follows = action["reserved"], action["follows"]
     if run["budget"]["limits"] or run["budget"]["steps"]:
         _refuse_over_budget(case, step, reserved)
-    return [_dispatched(case, c, step, reserved)]
+    return [_dispatched(case, c, step, reserved, follows)]
 
 
-def _dispatched(case: Case, c: Any, step: str, reserved: Any) -> Any:
+def _dispatched(case: Case, c: Any, step: str, reserved: Any, follows: str) -> Any:
+    """`follows`: the attempt before it whose work was not finished; an agent that can goes on with it."""
+    extra = c.get("extra", {})
     return case.event(
         "AttemptDispatched", attempt=c["attempt"], step=step, role=c["role"],
         agent=c.get("agent", ""), task=c.get("task", ""), item=c.get("item"), iteration=c.get("iteration", 1),
-        number=c.get("number", 1), summary=c.get("summary", ""), reserved=reserved, extra=c.get("extra", {}),
+        number=c.get("number", 1), summary=c.get("summary", ""), reserved=reserved, extra={**extra, "follows": follows} if follows else extra,
     )  # fmt: skip
 
 
 def dispatch_attempts(case: Case, c: Any) -> list[Any]:
     """Several at once, of those that todo() asks for: together they fit the cap and the budget."""
     asked = _asked(case, c)
-    return [_dispatched(case, one, _action(case, asked, one)["step"], _action(case, asked, one)["reserved"]) for one in c["attempts"]]
+    actions = [_action(case, asked, one) for one in c["attempts"]]
+    return [
+        _dispatched(case, one, action["step"], action["reserved"], action["follows"])
+        for one, action in zip(c["attempts"], actions, strict=True)
+    ]
 
 
 def _asked(case: Case, c: Any) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""An attempt that follows an unfinished one says so, and its agent gets to know what was said before."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.drivers.local import Engine
+from tenuto.drivers.start import start
+
+PIPELINE = "name: one\ndocuments: .\nsteps:\n  - {id: work, agent: {role: worker, out: out.md}, retry: {LOST: 2, ERROR: 1}, questions: 1}\n"
+
+
+class Speaker:
+    """An agent of this test: prints what it is told to, and keeps what it was shown of an earlier start."""
+
+    name, reports = "speaker", ("tokens",)
+    environment, barred = ("SPEAKER_*",), ("SPEAKER_SECRET",)
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.shown: list[tuple[int, str]] = []
+        self.heard: list[str] = []
+
+    def choose(self, *_: Any) -> Any:
+        return self
+
+    def named(self, _: str) -> Any:
+        return self
+
+    def launch(self, job: Any) -> dict[str, Any]:
+        self.shown.append((job.start, job.earlier))
+        return {"argv": ["sh", "-c", self.lines.pop(0)], "stdin": "", "env": {}}
+
+    def read(self, job: Any, result: Any, said: str) -> dict[str, Any]:
+        self.heard.append(f"{said}{job.errors}")
+        if result["signal"]:
+            return {"verdict": "ERROR", "summary": "killed", "transient": True, "usage": {}}
+        word, _, rest = said.strip().partition(" ")
+        told = {"verdict": word, "summary": rest, "transient": False, "usage": {}, "reply": f"{word}: {rest}"}
+        return {**told, "parked_until": rest} if word == "PARKED" else told
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> tuple[Any, str]:
+    root = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".tenuto" / "pipelines").mkdir(parents=True)
+    (root / ".tenuto" / "roles").mkdir()
+    (root / ".tenuto" / "pipelines" / "one.yaml").write_text(PIPELINE)
+    (root / ".tenuto" / "roles" / "worker.md").write_text("---\nname: worker\n---\nWork.\n")
+    workspace = tenuto.open(str(root))
+    return workspace, start(workspace, "Do it", "one")["id"]
+
+
+WRITE = "echo hi > out.md; "
+
+
+def test_a_start_inside_the_same_attempt_sees_what_the_one_before_it_printed(ground: tuple[Any, str]) -> None:
+    workspace, run = ground
+    agent = Speaker("echo first half; kill -9 $$", WRITE + "echo DONE all")
+    found = Engine(workspace, run, agent, {}).drive()
+    assert found["status"] == "completed"
+    assert agent.shown == [(1, ""), (2, "first half\n")]
+    assert list(found["attempts"]) == ["work-1-worker-1"]
+
+
+def test_an_attempt_after_a_lost_one_names_it_and_sees_what_it_printed(ground: tuple[Any, str]) -> None:
+    """The supervisor and the agent are killed half-way: nobody knows the end, and the next one goes on from there."""
+    workspace, run = ground
+    agent = Speaker("echo first half; kill -9 $PPID; sleep 600", WRITE + "echo DONE all")
+    found = Engine(workspace, run, agent, {}).drive()
+    assert found["status"] == "completed"
+    assert found["attempts"]["work-1-worker-1"]["status"] == "lost"
+    assert found["attempts"]["work-1-worker-2"]["extra"]["follows"] == "work-1-worker-1"
+    assert agent.shown == [(1, ""), (1, "first half\n")]
+    with workspace.journal.read() as reader:
+        second = [e for e in reader.events(run) if e["type"] == "AttemptDispatched"][1]
+    assert second["extra"]["follows"] == "work-1-worker-1"
+
+
+def test_an_attempt_that_was_set_aside_is_gone_on_with(ground: tuple[Any, str]) -> None:
+    workspace, run = ground
+    agent = Speaker("echo PARKED 2020-01-01T00:00:00Z", WRITE + "echo DONE all")
+    found = Engine(workspace, run, agent, {}).drive()
+    assert found["status"] == "completed"
+    assert found["attempts"]["work-1-worker-2"]["extra"]["follows"] == "work-1-worker-1"
+    assert agent.shown[1] == (1, "PARKED 2020-01-01T00:00:00Z\n")
+
+
+def test_an_attempt_after_an_error_starts_over(ground: tuple[Any, str]) -> None:
+    workspace, run = ground
+    agent = Speaker("echo ERROR it cannot be done", WRITE + "echo DONE all")
+    found = Engine(workspace, run, agent, {}).drive()
+    assert found["status"] == "completed"
+    assert "follows" not in found["attempts"]["work-1-worker-2"]["extra"]
+    assert agent.shown[1] == (1, "")
+
+
+def test_an_agent_gets_the_variables_of_its_kind_and_no_others(ground: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name, and where a name is barred not even then. No value is written to the disk."""
+    workspace, run = ground
+    for name in ("SPEAKER_KEY", "SPEAKER_SECRET", "OTHER_KEY"):
+        monkeypatch.setenv(name, "Wert-aus-der-Umgebung")
+    agent = Speaker(WRITE + 'echo "DONE $(env | grep -o "^[A-Z]*_KEY\\|^SPEAKER_SECRET" | sort | tr "\\n" " ")"')
+    found = Engine(workspace, run, agent, {}).drive()
+    assert found["attempts"]["work-1-worker-1"]["summary"].split() == ["SPEAKER_KEY"]
+    folder = Path(workspace.state) / "attempts"
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"Wert-aus" in path.read_bytes()]
+
+
+def test_the_end_of_standard_error_reaches_the_adapter(ground: tuple[Any, str]) -> None:
+    workspace, run = ground
+    agent = Speaker(WRITE + "echo 'please log in' >&2; echo DONE all")
+    Engine(workspace, run, agent, {}).drive()
+    assert agent.heard == ["DONE all\nplease log in\n"]
