@@ -133,20 +133,20 @@ class Exchange:
 
 
 def publish(
-    place: Place, expected: bytes | None, new: bytes, shelf: int, name: str, pounce: bool = False
+    place: Place, expected: bytes | None, new: bytes, shelf: int, name: str, pounce: bool = False, lasting: bool = False
 ) -> Exchange:
     """Make `new` the content of the place, which held `expected` (None: nothing) a moment ago.
 
     `pounce`: somebody rewrites it all the time. Right after one of their writes they have not read the file
-    again: from then on the lease holds them.
+    again: from then on the lease holds them. `lasting`: flushed before it gets its name, and the name, too.
     """
     try:
-        return _publish(place, expected, new, shelf, name, pounce)
+        return _publish(place, expected, new, shelf, name, pounce, lasting)
     except OSError as error:
         if error.errno != _ON_ANOTHER_FILE_SYSTEM:
             raise
     discard(shelf, name)
-    return _publish(place, expected, new, place.fd, beside(place.name), pounce)
+    return _publish(place, expected, new, place.fd, beside(place.name), pounce, lasting)
 
 
 def beside(name: str) -> str:
@@ -154,11 +154,18 @@ def beside(name: str) -> str:
     return f".{name}.tenuto-new"
 
 
-def _publish(place: Place, expected: bytes | None, new: bytes, aside_fd: int, aside: str, pounce: bool) -> Exchange:
+def _publish(
+    place: Place, expected: bytes | None, new: bytes, aside_fd: int, aside: str, pounce: bool, lasting: bool
+) -> Exchange:
     discard(aside_fd, aside)
-    made = Exchange(place, aside_fd, aside, _write_new(aside_fd, aside, new))
+    file = _write_new(aside_fd, aside, new)
+    made = Exchange(place, aside_fd, aside, file)
     try:
+        if lasting:
+            os.fsync(file)
         made.run(expected, new, pounce)
+        if lasting:
+            os.fsync(place.fd)
     except BaseException:
         made.settle()
         raise

@@ -98,6 +98,7 @@ def _enter(folder: int, name: str, create: bool) -> int | None:
             return None
     try:
         os.mkdir(name, dir_fd=folder)
+        os.fsync(folder)  # a file that is flushed below it would be lost with it
     except FileExistsError:
         pass  # another process was faster
     return os.open(name, _FOLDER, dir_fd=folder)

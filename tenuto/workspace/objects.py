@@ -132,6 +132,7 @@ def copy_to(source: str, folder: int, name: str) -> None:
     try:
         while posix.sendfile(out, file, None, _CHUNK):
             pass
+        posix.fsync(out)
     finally:
         posix.close(out)
         posix.close(file)

@@ -145,6 +145,7 @@ def wait_for_whole(path: str, found: bytes, again: Callable[[], bytes | None]) -
 
 
 def _show_artifact(workspace: Workspace, publication: Publication) -> None:
+    """Flushed, unlike a state file: no turn looks at all artifacts again, so none would notice that one came back empty."""
     root = workspace.root_of(publication.tree)
     if root is None:
         return
@@ -161,7 +162,7 @@ def _show_artifact(workspace: Workspace, publication: Publication) -> None:
                 return
             before = spot.read()
             if before != publication.content:
-                done = publish(spot, before, publication.content, fd, name)
+                done = publish(spot, before, publication.content, fd, name, lasting=True)
                 if done.found is not None:  # somebody's version came first: it stays, and is stored before the next one
                     done.take_back()
                     done.settle()
@@ -184,10 +185,12 @@ def _show_over(spot: Place, content: bytes, fd: int, name: str) -> None:
         file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
         try:
             write_all(file, content)
+            os.fsync(file)
         finally:
             os.close(file)
         try:
             os.rename(aside, spot.name, src_dir_fd=folder, dst_dir_fd=spot.fd)
+            os.fsync(spot.fd)
             return
         except OSError:  # the shelf lies on another file system
             discard(folder, aside)
@@ -203,6 +206,7 @@ def _show_copy(spot: Place, source: str, fd: int, name: str) -> None:
         discard(fd, name)
         copy_to(source, spot.fd, beside(spot.name))
         os.rename(beside(spot.name), spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
+    os.fsync(spot.fd)
 
 
 def _append(workspace: Workspace, publication: Publication) -> None:

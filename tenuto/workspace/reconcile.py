@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _ABANDONED_STEPS = 20  # of 10 ms: somebody may be between closing a file and renaming it
 _NOTHING = b"\0 \t\r\n"
 _KIND, _PLAIN_FILE = 0o170000, 0o100000
+_LATELY = 1 << 16  # bytes of an append-only file: what the kernel may not have written yet
 _SMALL = 1 << 18  # bytes; larger artifacts lie in objects/, outside the database
 
 
@@ -173,25 +174,25 @@ def check_logs(turn: Turn, texts: dict[str, bytes]) -> list[Publication]:
 
 
 def _log_stands(turn: Turn, path: str, length: int | None) -> bool:
-    """As far as a look at its size and its end can tell: a crash of the machine blanks what was written last.
+    """As far as a look at its size and its end can tell: a crash of the machine blanks what was written lately.
 
     `length`: what we wrote; None: nothing so far. A file that is gone is written again without a word.
     """
     spot = place(turn.workspace.root, path, create=False)
     if spot is None:
-        return True
+        return not length
     with spot:
         try:
             file = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=spot.fd)
         except FileNotFoundError:
-            return True
+            return not length
         except OSError:
             return False
     try:
         if os.fstat(file).st_size != (length or 0):
             return False
-        end = turn.tx.log_end(path)
-        return os.pread(file, len(end), (length or 0) - len(end)) == end
+        lately = os.pread(file, _LATELY, max(0, (length or 0) - _LATELY))
+        return lately.endswith(turn.tx.log_end(path)[-_LATELY:]) and b"\0" not in lately
     finally:
         os.close(file)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +161,11 @@ def test_a_history_cut_short_is_completed(workspace: Any) -> None:
         lambda text: text[:-20] + b"\0" * 20,
         lambda text: text[:-40] + b"\0" * 20,
         lambda text: text + b"\0" * 4096,
+        lambda text: b"\0" * 8 + text[8:],
+        lambda text: text[:8] + b"\0" * 8 + text[16:],
+        lambda text: b"\0" * 8 + text[8:] + b"\0" * 100,
     ],
-    ids=["all of it", "its end", "its end, and too short", "blanks behind it"],
+    ids=["all of it", "its end", "its end, and too short", "blanks behind it", "its beginning", "its middle", "both ends"],
 )
 def test_a_history_that_a_crash_of_the_machine_blanked_is_kept_and_written_anew(workspace: Any, damage: Any) -> None:
     """The size of a file may survive a loss of power, and what was written last need not: then NULs stand there."""
@@ -175,6 +179,17 @@ def test_a_history_that_a_crash_of_the_machine_blanked_is_kept_and_written_anew(
     (said,) = workspace.warnings
     kept = Path(said.rpartition(" ")[2])
     assert "docs/history.md was damaged" in said and kept.read_bytes() == damage(before)
+
+
+@pytest.mark.parametrize("gone", ["history.md", "."])
+def test_a_history_that_is_gone_comes_back_with_the_next_look(workspace: Any, gone: str) -> None:
+    """Its name, or that of its folder, was not on the disk yet when the power went out. Nothing new needs to happen first."""
+    path = Path(workspace.root, "docs/history.md")
+    before = path.read_bytes()
+    shutil.rmtree(path.parent) if gone == "." else path.unlink()
+    with workspace.turn() as turn:
+        turn.run("a")
+    assert path.read_bytes() == before
 
 
 def test_what_others_wrote_before_the_damage_stays(workspace: Any) -> None:
