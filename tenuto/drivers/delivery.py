@@ -1,13 +1,17 @@
 """What an attempt gets before it starts, and what it hands over when it has ended.
 
-    make_ready(engine, job)            its work tree, where it has one of its own; why that failed, in words
+    prepare(engine, job)               its work tree, where it has one of its own; why that failed, in words; or UnderWay
     in_turn(engine, run, ended, flying)   those of the ended ones whose turn it is to be collected
-    receive(engine, job, directory, told) its word, held against what it did: (verdict, summary, receipt)
+    judge(engine, job, directory, told)   its word, held against what it did: (verdict, summary, receipt); or UnderWay
     give_up(engine, job)               an attempt that was lost: what it left is kept
+    make_ready, receive                prepare and judge, for those who wait until they are done
+
+Both are asked again until they are done, and take up what they left (checks.py): also in another process.
 
 Rules about turns. In work trees, under the barrier, items are merged in the order of their wave: one that ended early waits
 for those before it. Under rolling order they are merged as they end. In a shared tree a check of the engine runs when no
-agent works there: what a build leaves behind is then nobody else's doing, and no test runs over half-written files.
+agent works there, and until it has ended nothing starts and nothing is collected there: what a build leaves behind is then
+nobody else's doing, and no test runs over half-written files.
 """
 
 from __future__ import annotations
@@ -15,24 +19,40 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenuto.core.budget import time_left
 from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.records import Run
 from tenuto.drivers import receipts
 from tenuto.drivers.branches import checkpoint
-from tenuto.drivers.checks import Where, run_command
+from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
 from tenuto.drivers.jobs import Job
 from tenuto.encoding import digest, dumps, loads
 from tenuto.workspace.turn import Turn
 
+Judged = tuple[str, str, dict[str, Any]]
+
 
 def make_ready(engine: Any, job: Job) -> str:
+    return settled(lambda: prepare(engine, job))
+
+
+def receive(engine: Any, job: Job, directory: str, told: Any) -> Judged:
+    return settled(lambda: judge(engine, job, directory, told))
+
+
+def prepare(engine: Any, job: Job) -> str | UnderWay:
     if not job.isolated:
         return ""
-    checkpoint(engine.workspace, job.run, job.pipeline, job.step["id"])
     own, project = job.pipeline["setup"], engine.settings.get("setup", {})
-    engine.trees.prepare(job, [*own["copy"], *project.get("copy", [])])
+    if not os.path.isdir(job.workdir):
+        checkpoint(engine.workspace, job.run, job.pipeline, job.step["id"])
+        engine.trees.prepare(job, [*own["copy"], *project.get("copy", [])])
     for number, command in enumerate([*own["run"], *project.get("run", [])], 1):
-        done = run_command(_where(engine, job), f"setup-{number}", command)
+        done = pursue(_where(engine, job), titled("setup", number), command)
+        if isinstance(done, UnderWay):
+            return done
+        if done["reason"] == OUT_OF_TIME:
+            return OUT_OF_TIME
         if done["reason"]:
             return f"the set-up command '{command}' failed: {done['reason']}\n{done['tail']}".strip()
     return ""
@@ -42,6 +62,11 @@ def in_turn(engine: Any, run: Run, ended: list[str], flying: list[str]) -> list[
     """In the order in which they are to be collected; the rest waits."""
     chosen = []
     for name in sorted(ended, key=flying.index):
+        if name in engine.setups:  # it has not even started
+            chosen.append(name)
+            continue
+        if is_held(engine, run, name):
+            continue
         job = engine.job(run, name)
         under_way = [other for other in flying if other not in ended]
         if job.isolated and job.step["kind"] == "waves" and job.step["waves"]["order"] == "barrier":
@@ -53,27 +78,56 @@ def in_turn(engine: Any, run: Run, ended: list[str], flying: list[str]) -> list[
     return chosen
 
 
-def receive(engine: Any, job: Job, directory: str, told: Any) -> tuple[str, str, dict[str, Any]]:
+def is_held(engine: Any, run: Run, name: str) -> bool:
+    """It would be collected in the shared tree, where a check has begun a moment ago."""
+    checked = checked_here(engine, run)
+    return bool(checked) and name not in checked and not run["attempts"][name]["extra"].get("tree")
+
+
+def checked_here(engine: Any, run: Run) -> list[str]:
+    """Attempts for which a check runs in the shared tree."""
+    return [name for name in engine.checks if not run["attempts"][name]["extra"].get("tree")]
+
+
+def judge(engine: Any, job: Job, directory: str, told: Any) -> Judged | UnderWay:
+    seen = _seen(engine, job, directory, told)
+    verdict, summary, receipt = told["verdict"], told["summary"], seen["receipt"]
+    if verdict == "DONE" and not receipt["problem"]:
+        checks = receipts.run_checks(job, engine.settings.get("checks", {}), _where(engine, job))
+        if isinstance(checks, UnderWay):
+            return checks
+        receipt |= {"checks": checks, "problem": receipts.problem_of(checks)}
+        if checks:
+            engine.boundary.excuse(job, [path for path in engine.boundary.changed(job) if path not in seen["changed"]])
+        if checks and checks[-1]["reason"] == OUT_OF_TIME:
+            verdict, summary = "PARKED", OUT_OF_TIME
+    if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
+        verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
+    receipt["touched"] = engine.boundary.touched(job, seen["changed"])
+    if job.isolated:
+        verdict, summary = _take_over(engine, job, seen["changed"], verdict, summary, receipt)
+    return verdict, summary, receipt
+
+
+def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
+    """What the attempt left, as it was before any check of ours: looked at once, and kept for whoever goes on."""
+    path = f"{directory}/seen.json"
+    known = _kept(path)
+    if known and known["verdict"] == told["verdict"]:
+        return known
     with engine.workspace.turn() as turn:  # whatever was written into memory.md is looked at first
         run = turn.existing(engine.name)
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
         _validate_memory(engine, turn, run, job, told["verdict"])
     changed = engine.boundary.changed(job)
     strayed = engine.boundary.strayed(job, changed, in_flight(run))
-    commands = engine.settings.get("checks", {})
-    verdict, summary = told["verdict"], told["summary"]
-    before = _kept(f"{directory}/before.json")
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
-    receipt = receipts.check(job, before, "" if unproven else verdict, commands, directory, _where(engine, job))
+    receipt = receipts.check(job, _kept(f"{directory}/before.json"), "" if unproven else told["verdict"], directory)
     receipt["problem"] = unproven or receipt["problem"]
-    if receipt["checks"]:
-        engine.boundary.excuse(job, [path for path in engine.boundary.changed(job) if path not in changed])
-    if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
-        verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
-    receipt["touched"] = engine.boundary.touched(job, changed)
-    if job.isolated:
-        verdict, summary = _take_over(engine, job, changed, verdict, summary, receipt)
-    return verdict, summary, receipt
+    seen = {"verdict": told["verdict"], "changed": changed, "receipt": receipt}
+    if receipts.wants_checks(job, engine.settings.get("checks", {})):
+        keep(path, seen)
+    return seen
 
 
 def photograph_memory(run: Run) -> str:
@@ -117,10 +171,18 @@ def give_up(engine: Any, job: Job) -> None:
 
 def _where(engine: Any, job: Job) -> Where:
     environment = job.environment(dict(os.environ), engine.settings.get("environment", []))
+    left = time_left(job.run, job.step["id"], engine.workspace.clock())
     return Where(
         f"{engine.name}.{job.name}", job.workdir, f"{engine.folder}/{job.name}/checks", environment,
-        f"{engine.workspace.state}/check-slots",
+        f"{engine.workspace.state}/check-slots", None if left is None else left / 1000,
     )  # fmt: skip
+
+
+def keep(path: str, value: Any) -> None:
+    """Renamed into place: whoever finds it finds all of it."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(dumps(value))
+    os.replace(path + ".new", path)
 
 
 def _kept(path: str) -> Any:

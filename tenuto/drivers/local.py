@@ -2,7 +2,7 @@
 
     settle     one turn: everything todo() asks for that needs no waiting; dispatches are recorded before they start
     launch     a supervisor for each recorded dispatch
-    wait       until one of them has ended, whoever started it
+    wait       until one of them has ended, whoever started it: an agent, or a command of the project (set-up, check)
     collect    its reply and its receipt become one FinishAttempt
 
 Killed between any two lines, the next engine finds the run as it was: attempts under way are adopted, results collected,
@@ -29,9 +29,9 @@ from tenuto.core.visits import step_of
 from tenuto.drivers import actions, branches, continuing, delivery, protection, receipts, shown
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
+from tenuto.drivers.checks import OUT_OF_TIME, UnderWay
 from tenuto.drivers.jobs import Job
 from tenuto.drivers.trees import Trees, isolated, tree_name
-from tenuto.encoding import dumps
 from tenuto.errors import Refused
 from tenuto.supervise import attempts
 from tenuto.supervise.watching import wait_any
@@ -55,6 +55,8 @@ class Engine:
         self.boundary = Boundary(workspace, self.folder)
         self.trees = Trees(workspace, run)
         self._wake: dict[str, float] = {}  # attempts that wait for another start, and until when
+        self.setups: dict[str, str] = {}  # attempts whose work tree is being set up, and where that command runs
+        self.checks: dict[str, str] = {}  # attempts that have ended and are being checked
 
     def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
@@ -62,6 +64,7 @@ class Engine:
             protection.refuse_open(self.workspace, self.workspace.load(self.name), self.settings)
             self._take_back()
             self._take_up()
+            self._go_on_setting_up()
             ended: list[str] = []  # not under way any more, and not collected yet
             while True:
                 run, fresh = self.settle()
@@ -72,10 +75,12 @@ class Engine:
                 if not flying:
                     return self._rest(run)
                 ended = [name for name in ended if name in flying]  # somebody else may have ended one
+                self.setups, self.checks = ({n: d for n, d in c.items() if n in flying} for c in (self.setups, self.checks))
                 ended += self.wait([name for name in flying if name not in ended])
                 for name in delivery.in_turn(self, run, ended, flying):
-                    ended.remove(name)
-                    self.collect(name)
+                    if not delivery.is_held(self, run, name):
+                        ended.remove(name)
+                        self.collect(name)
 
     def _take_back(self) -> None:
         """From another orchestrator (guided.py). What it was handed out may be under way there: that is not started again."""
@@ -96,7 +101,15 @@ class Engine:
         branches.stand(self.workspace, run, self._definition(run)["pipeline"])
         self.trees.clear(run)
         for name in in_flight(run):
-            attempts.sweep(f"{self.folder}/{name}")
+            for folder in (f"{self.folder}/{name}", f"{self.folder}/{name}/checks"):
+                attempts.sweep(folder)
+
+    def _go_on_setting_up(self) -> None:
+        """Attempts whose agents have not started yet, because a command of the project had not ended."""
+        run = self.workspace.load(self.name)
+        for name in in_flight(run):
+            if os.path.isdir(f"{self.folder}/{name}/checks") and not os.path.isdir(self.directory(name)):
+                self.launch(run, name)
 
     def _rest(self, run: Run) -> Run:
         self.trees.clear(run)
@@ -134,6 +147,8 @@ class Engine:
                 if not wanted or (wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at)):
                     break
                 if wanted[0]["act"] == "dispatch":
+                    if delivery.checked_here(self, run):
+                        break
                     fresh += self.dispatch(turn, definition, wanted)
                 else:
                     actions.perform(self, turn, definition, wanted[0])
@@ -177,8 +192,13 @@ class Engine:
     def launch(self, run: Run, name: str, start: int = 1) -> bool:
         """False where the attempt could not even be prepared, and has ended with that."""
         job = self.job(run, name)
-        problem = delivery.make_ready(self, job)
+        problem = delivery.prepare(self, job) if run["status"] not in branches.ENDED else "the run has ended"
+        if isinstance(problem, UnderWay):
+            self.setups[name] = self._heard(problem.directory)
+            return True
         if problem:
+            if start > 1:
+                delivery.give_up(self, job)
             self._fail(job, problem)
             return False
         agent = self.crew.named(run["attempts"][name]["agent"])
@@ -196,14 +216,22 @@ class Engine:
             "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": _GRACE,
             "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
         })  # fmt: skip
+        if start > 1:
+            self._heard(directory)
         return True
+
+    def _heard(self, directory: str) -> str:
+        """A run that was cancelled while this was being started: it is ended with the rest (see cancelling.py)."""
+        if self.workspace.load(self.name)["status"] == "cancelled":
+            attempts.cancel(directory)
+        return directory
 
     def _fail(self, job: Job, problem: str) -> None:
         attempts.void(self.directory(job.name))
         told: Any = {"usage": {}}
         with self.workspace.turn() as turn:
             receipt = {"outputs": {}, "checks": [], "problem": problem, "severities": []}
-            self._record(turn, job, job.name, "ERROR", problem, receipt, told, job.pipeline)
+            self._record(turn, job, job.name, "PARKED" if problem == OUT_OF_TIME else "ERROR", problem, receipt, told, job.pipeline)
 
     def _limit(self, run: Run, job: Job) -> float | None:
         """The seat's own limit, or what is left of the wall clock where that is less."""
@@ -218,7 +246,7 @@ class Engine:
         if not due and soonest is not None:
             time.sleep(soonest)
             return self.wait(flying)
-        by_directory = {self.directory(name): name for name in due}
+        by_directory = {self.setups.get(name) or self.checks.get(name) or self.directory(name): name for name in due}
         return [by_directory[path] for path in wait_any(list(by_directory), soonest)]
 
     def directory(self, name: str) -> str:
@@ -229,6 +257,10 @@ class Engine:
 
     def collect(self, name: str) -> None:
         directory = self.directory(name)
+        self.checks.pop(name, None)
+        if self.setups.pop(name, None):
+            self.launch(self.workspace.load(self.name), name)
+            return
         status = attempts.inspect(directory)
         if name in self._wake:
             del self._wake[name]
@@ -255,12 +287,16 @@ class Engine:
             with open(f"{directory}/reply", "w", encoding="utf-8") as file:
                 file.write(told["reply"])
         if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
-            told = {**told, "verdict": "PARKED", "summary": "the time that the run may use is over"}
+            told = {**told, "verdict": "PARKED", "summary": OUT_OF_TIME}
         told, start = set_aside(told), job.start
         if told["transient"] and start <= job.seat["transient"]:
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
             return
-        verdict, summary, receipt = delivery.receive(self, job, directory, told)
+        judged = delivery.judge(self, job, directory, told)
+        if isinstance(judged, UnderWay):
+            self.checks[name] = self._heard(judged.directory)
+            return
+        verdict, summary, receipt = judged
         receipt |= {"starts": start, "duration_ms": int(result["duration"] * 1000), "leftover": result["leftover"]}
         with self.workspace.turn() as turn:
             self._record(turn, job, name, verdict, summary, receipt, told, job.pipeline)
@@ -304,6 +340,4 @@ def _task(action: Any) -> str:
     return str(action["seat"]["task"].replace("{item}", action["item"] or ""))
 
 
-def keep(path: str, value: Any) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(dumps(value))
+keep = delivery.keep

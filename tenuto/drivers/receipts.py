@@ -1,7 +1,8 @@
 """Claims are checked: a DONE counts only with a receipt.
 
     before = look(job, directory)              what the outputs are before the agent starts
-    receipt = check(job, before, verdict, ...) what it really did; receipt["problem"] names the first false claim
+    receipt = check(job, before, verdict)      what it really did; receipt["problem"] names the first false claim
+    told = run_checks(job, commands, where)    build and tests, run by us: all of them up to the first that fails, or UnderWay
 
 Outputs exist, hold something, and were written. Append-only files keep their old bytes as a prefix, whatever the verdict:
 one that does not is put back. A plan can be carried out. Checks (build, tests) are run by us. A verdict that is no DONE
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tenuto.drivers.checks import Where, run_command
+from tenuto.drivers.checks import UnderWay, Where, pursue, titled
 from tenuto.drivers.jobs import Job, existing
 from tenuto.drivers.planning import plan_problem
 from tenuto.encoding import digest
@@ -32,9 +33,7 @@ def look(job: Job, directory: str) -> dict[str, Any]:
     return seen
 
 
-def check(
-    job: Job, before: dict[str, Any], verdict: str, commands: dict[str, str], directory: str, where: Where
-) -> dict[str, Any]:
+def check(job: Job, before: dict[str, Any], verdict: str, directory: str) -> dict[str, Any]:
     receipt: dict[str, Any] = {"outputs": {}, "checks": [], "problem": ""}
     for pattern in job.deliverables:
         for path in existing(job.workdir, pattern):
@@ -45,8 +44,6 @@ def check(
         problems += [_output_problem(job, pattern, before) for pattern in job.outputs]
         problems.append("" if any(problems) else plan_problem(job))
     receipt["problem"] = next(filter(None, problems), "")
-    if verdict == "DONE" and not receipt["problem"]:
-        _run_checks(job, commands, where, receipt)
     _read_words(job, receipt)
     return receipt
 
@@ -55,15 +52,23 @@ def wants_checks(job: Job, commands: dict[str, str]) -> bool:
     return any(wanted["run"] or commands.get(wanted["name"]) for wanted in job.seat["checks"])
 
 
-def _run_checks(job: Job, commands: dict[str, str], where: Where, receipt: dict[str, Any]) -> None:
-    for wanted in job.seat["checks"]:
+def run_checks(job: Job, commands: dict[str, str], where: Where) -> list[dict[str, Any]] | UnderWay:
+    done: list[dict[str, Any]] = []
+    for number, wanted in enumerate(job.seat["checks"], 1):
         command = wanted["run"] or commands.get(wanted["name"], "")
         if command:
-            result = run_command(where, wanted["name"], command, wanted["time_limit"])
-            receipt["checks"].append(result)
-            if result["reason"]:
-                receipt["problem"] = f"the engine ran '{command}' itself: {result['reason']}\n{result['tail']}".strip()
-                return
+            told = pursue(where, titled("check", number, wanted["name"]), command, wanted["time_limit"])
+            if isinstance(told, UnderWay):
+                return told
+            done.append({"name": wanted["name"], **told})
+            if told["reason"]:
+                break
+    return done
+
+
+def problem_of(checks: list[dict[str, Any]]) -> str:
+    last = checks[-1] if checks else {"reason": ""}
+    return f"the engine ran '{last['command']}' itself: {last['reason']}\n{last['tail']}".strip() if last["reason"] else ""
 
 
 def _output_problem(job: Job, pattern: str, before: dict[str, Any]) -> str:

@@ -90,16 +90,11 @@ def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, give_
 @click.option("--reason", default="", help="Words for the record.")
 def cancel(run: str | None, reason: str) -> Answer:
     """End a run for good. Agents under way are ended with everything they started."""
-    from tenuto.core.decisions.attempts import in_flight
-    from tenuto.supervise import attempts
+    from tenuto.drivers.cancelling import cancel as end
 
     workspace = open_existing()
-    run_id = chosen(workspace, run)
-    answer = _ask(run_id, {"do": "Cancel", "reason": reason})
-    for name in in_flight(workspace.load(run_id)):
-        folder = f"{workspace.state}/attempts/{run_id}/{name}"
-        attempts.cancel(f"{folder}/1")
-    return answer
+    found = end(workspace, chosen(workspace, run), reason)
+    return Answer(found, [f"{found['id']}: {found['status']}"])
 
 
 @click.command("retry", cls=Command, examples=[("tenuto retry dark-mode design", "from there on again")])
