@@ -65,6 +65,10 @@ def decide_gate(case: Case, c: Any) -> list[Any]:
             "use one of those",
             decision=decision,
         )
+    seen = c.get("gate", gate["id"])
+    if seen != gate["id"]:
+        message = f"the decision is for {seen}, and run {run['id']} waits for {gate['id']} ({gate['name']}) now"
+        raise Refused("gate-stale", message, f"look again: tenuto status {run['id']}", gate=gate["id"])
     _refuse_weak(case, c)
     if decision == "approve":
         _refuse_stale(case, c)
@@ -120,7 +124,7 @@ def _refuse_stale(case: Case, c: Any) -> None:
     changed = [
         e["path"]
         for e in (gate["shown"] if gate else [])
-        if e["sha256"] is not None and now.get(e["path"], e["sha256"]) != e["sha256"]
+        if e["sha256"] is not None and now.get(e["path"]) != e["sha256"]  # what is not told counts as changed
     ]
     if changed:
         message = f"what gate {gate['name'] if gate else ''!r} showed has changed since: {', '.join(changed)}"
