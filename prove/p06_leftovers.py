@@ -1,0 +1,119 @@
+"""Promise 6: nothing an agent started outlives its attempt, and a time limit binds the whole tree.
+
+Every way to escape (testing/rogues.py) is tried: to its own end, to its time limit, cancelled, and with its supervisor killed;
+with a cgroup and without. What an agent starts says its pid, so that each process is looked for by itself: two seconds after
+the attempt's end, none of them may live. A tree that had a limit must be gone two seconds after it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prove.frame import Amount, Progress, Result, place, spread
+from tenuto.supervise import attempts, identity, processes
+from tenuto.supervise.identity import Process
+from tenuto.testing.yard import Yard, lives
+
+# How many processes of each kind say that they are in place. What "hide" leaves may be ended before it can say anything.
+KINDS = {
+    "obey": 1, "linger": 1, "ignore": 2, "stop": 1, "daemonise": 2, "daemonise_and_linger": 2, "hide": 0, "hide_below": 1,
+    "breed": 39, "flee": 1,
+}  # fmt: skip
+ENDS_ITSELF = ("obey", "daemonise", "hide", "flee")
+WAYS = ("limit", "cancel", "kill")
+LIMIT, ALLOWED = 1.0, 2.0
+GRACE = 1.5  # the engine's own
+
+
+class Case(NamedTuple):
+    kind: str
+    way: str
+    cgroup: bool
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.way}, {'cgroup' if self.cgroup else 'walk'}, {self.number}"
+
+
+class Seen(NamedTuple):
+    processes: int
+    late: float  # seconds after what should have ended it
+    violations: list[str]
+
+
+def prove(amount: Amount, tell: Progress) -> Result:
+    numbers = range(10 if amount.full else 1)
+    listed = [Case(kind, way, cgroup, number) for number in numbers for kind in KINDS for way in WAYS for cgroup in (True, False)]
+    if not amount.full:
+        listed = [case for case in listed if case.way != "limit" or case.kind in ("ignore", "daemonise_and_linger")][::2]
+    seen = list(spread(_try, listed, amount.jobs, tell))
+    violations = [words for one in seen for words in one.violations]
+    figures = {
+        "processes": f"{sum(one.processes for one in seen):,}", "alive after 2 s": str(len(violations)),
+        "longest after a limit": f"{max(one.late for one in seen):.2f} s",
+    }  # fmt: skip
+    return Result(len(listed), violations, figures)
+
+
+def control(amount: Amount) -> Result:
+    """A supervisor that ends its agent, and not the tree; a daemon then lives on."""
+    return Result(1, _without_a_supervisor().violations, {})
+
+
+def _try(case: Case) -> Seen:
+    with place() as folder, Yard(str(folder)) as yard:
+        limit = LIMIT if case.way == "limit" else 60.0
+        directory = yard.launch_rogue("a", case.kind, limit=limit, grace=GRACE, cgroup=case.cgroup)
+        tree = [yard.hear()[1] for _ in range(KINDS[case.kind])]
+        asked = time.monotonic() + (LIMIT if case.way == "limit" else 0)
+        if case.way == "cancel":
+            attempts.cancel(directory)
+        elif case.way == "kill":
+            _kill_supervisor(directory)
+        yard.rest(directory)
+        if case.way == "kill":
+            asked = time.monotonic()
+            attempts.sweep(yard.root)  # as the next engine does
+        return Seen(len(tree), *_judge(case, yard, tree, asked))
+
+
+def _kill_supervisor(directory: str) -> None:
+    supervisor = attempts.inspect(directory).get("supervisor")
+    if supervisor is not None and identity.alive(supervisor):
+        os.kill(supervisor["pid"], signal.SIGKILL)
+
+
+def _judge(case: Case, yard: Yard, tree: list[Process], asked: float) -> tuple[float, list[str]]:
+    late = time.monotonic() - asked
+    found: list[str] = []
+    if case.way == "limit" and case.kind not in ENDS_ITSELF and late > ALLOWED:
+        found.append(f"{case}: it ended {late:.2f} s after its limit")
+    at_most = time.monotonic() + ALLOWED
+    while (alive := {process.pid: process for process in (*filter(lives, tree), *_traces(yard))}) and time.monotonic() < at_most:
+        time.sleep(0.01)
+    found += [f"{case}: {process.name} ({process.pid}) is alive two seconds after" for process in alive.values()]
+    return (late if case.way == "limit" and case.kind not in ENDS_ITSELF else 0.0), found
+
+
+def _traces(yard: Yard) -> list[Process]:
+    """Whoever carries the attempt's mark, or was started with a path of this yard: even without any environment."""
+    return [process for process in processes.table().values() if not process.dead and yard._is_ours(process)]
+
+
+def _without_a_supervisor() -> Seen:
+    """The agent started plainly, and ended by its pid."""
+    import subprocess
+
+    from tenuto.testing import rogues
+
+    with place() as folder, Yard(str(folder)) as yard:
+        environment: dict[str, Any] = {**os.environ, "TENUTO_ATTEMPT": f"{yard.prefix}a"}
+        agent = subprocess.Popen(rogues.command("daemonise", str(Path(yard.fifo))), env=environment, stdout=subprocess.DEVNULL)
+        tree = [yard.hear()[1] for _ in range(2)]
+        agent.kill()
+        agent.wait()
+        return Seen(2, *_judge(Case("daemonise", "plain kill", False, 0), yard, tree, time.monotonic()))
