@@ -191,25 +191,25 @@ def _has_server(text: str, file: File) -> bool:
 
 def _put(text: str, file: File, path: tuple[str, ...], key: str | None, piece: Any) -> str:
     """Add to the container at this path; what is missing on the way is made."""
-    chain = [_container(json_text.read(text, file.comments), file, (), {})]
+    chain = [_container(json_text.read(text, file.comments), (), {})]
     for depth, name in enumerate(path):
         found, rest = chain[-1].named(name), path[depth + 1 :]
         if len(found) > 1:
-            raise BadInput("twice", f"{file.path}: {name!r} stands there twice", "leave one of them")
+            raise BadInput("twice", f"{name!r} stands there twice", "leave one of them")
         if not found:
             made: Any = [piece] if key is None else {key: piece}
             for missing in reversed(rest):
                 made = {missing: made}
             return json_text.add(text, chain, made, name)
         wanted: Any = {} if rest or key is not None else []
-        chain.append(_container(found[0].node, file, path[: depth + 1], wanted))
+        chain.append(_container(found[0].node, path[: depth + 1], wanted))
     return json_text.add(text, chain, piece, key)
 
 
-def _container(node: json_text.Node, file: File, path: tuple[str, ...], wanted: Any) -> json_text.Node:
+def _container(node: json_text.Node, path: tuple[str, ...], wanted: Any) -> json_text.Node:
     if type(node.value) is not type(wanted):
         what = "an object" if wanted == {} else "a list"
-        raise BadInput("bad-shape", f"{file.path}: {'.'.join(path) or 'the file'} is not {what}", "mend the file first")
+        raise BadInput("bad-shape", f"{'.'.join(path) or 'what it holds'} is not {what}", "mend the file first")
     return node
 
 

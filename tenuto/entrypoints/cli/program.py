@@ -57,6 +57,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "clean": ("tenuto.entrypoints.cli.clean", "Remove work trees and branches of attempts that are over."),
         "forget": ("tenuto.entrypoints.cli.forget", "Take a leaked secret out of everything Tenuto keeps."),
     },
+    "Connect": {
+        "setup": ("tenuto.entrypoints.cli.setup", "Let an agent program call Tenuto on its events."),
+    },
     "Mend": {
         "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),
         "repair": ("tenuto.entrypoints.cli.repair", "Bring files back in line with the journal."),
