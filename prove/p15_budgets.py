@@ -125,5 +125,5 @@ def _promised(events: list[Any], limits: dict[str, int]) -> Iterator[str]:
         for unit, limit in limits.items():
             held = run["budget"]["spent"].get(unit, 0) + run["budget"]["reserved"].get(unit, 0)
             if held > limit and run["budget"]["limits"]:
-                yield f"after {event['type']} {run["version"]}: {held} {unit} spent or promised of {limit}"
+                yield f"after {event['type']} {run['version']}: {held} {unit} spent or promised of {limit}"
                 return
