@@ -12,6 +12,7 @@ from typing import Any
 from prove.frame import Amount, Progress, Result, spread
 from prove.matrix import HEAD, SEAT, Case, World, cases, play
 from tenuto.agents.command import CommandAgent
+from tenuto.agents.crew import Crew
 from tenuto.core.fold import apply, new_run
 
 DEAREST = 100  # what an attempt may cost, and sets aside
@@ -53,12 +54,10 @@ class Metered(CommandAgent):
         return told
 
 
-class MeteredCrew:
+class MeteredCrew(Crew):
     def __init__(self, agent: str) -> None:
         self.agent = Metered(agent)
-
-    def choose(self, seat: Any) -> Metered:
-        return self.agent
+        super().__init__(self.agent.name)
 
     def named(self, spelling: str) -> Metered:
         return self.agent
