@@ -17,6 +17,9 @@ from tenuto.workspace.guard import refuse_agents, require_person
 from tenuto.workspace.objects import hash_at
 from tenuto.workspace.turn import Turn, Workspace
 
+# To start nothing more is never wrong: a person's interactive agent may do that for them.
+_HARMLESS = ("Pause", "Cancel")
+
 
 def who() -> str:
     try:
@@ -77,7 +80,10 @@ def answer_question(workspace: Workspace, name: str, text: str) -> Run:
 
 def command(workspace: Workspace, name: str, asked: Any) -> Run:
     """Pause, resume, cancel, retry a step, raise a limit: asked by a person, decided by core."""
-    refuse_agents(asked["do"].lower())
+    if asked["do"] in _HARMLESS:
+        refuse_agents(asked["do"].lower())
+    else:
+        require_person(asked["do"].lower(), f"tenuto {'retry' if asked['do'] == 'RetryStep' else 'resume'} {name} ...")
     with workspace.turn() as turn:
         run = turn.existing(name)
         turn.do(name, asked, _pipeline(turn, run))

@@ -4,7 +4,8 @@ An agent that we started is known by the supervisor above it, another one by wha
 keeps mistakes out, not malice: whoever works as the same user can go around it (drivers/protection.py says what else there is).
 
 The dialects' own commands (RESUME, update_user_checkpoint) are what a model calls to pass a user's word on, by their
-seeds: there, only agents that we started are refused, and decisions that must be signed.
+seeds: there, only agents that we started are refused, and decisions that must be signed. That holds for runs that are led
+by hand; where a pipeline is in force, these commands are no way around its gates.
 
 Light enough for a hot command: a look at the processes above, and at one small file.
 """
@@ -17,7 +18,7 @@ from tenuto.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tenuto.core.records import Json
+    from tenuto.core.records import Json, Run
 
 _MARK = b"TENUTO_ATTEMPT"
 _SUPERVISOR = b"tenuto/supervise/__main__.py"
@@ -43,9 +44,12 @@ def require_person(what: str, command: str) -> None:
         raise Refused("agent-decides", message, f"in a terminal of your own: {command}", agent=found)
 
 
-def decision_by_hand(root: str, what: str, gate: bool) -> Json:
+def decision_by_hand(root: str, what: str, gate: bool, run: Run) -> Json:
     """A decision through a dialect's own command. The proof to record with it; Refused where a signature is needed."""
-    refuse_agents(what)
+    if run["driver"] == "manual":
+        refuse_agents(what)
+    else:
+        require_person(what, f"tenuto {'approve' if gate else 'resume'} {run['id']}")
     level = _level(root)
     if gate and level == "signed":
         raise Refused(

@@ -71,11 +71,11 @@ class Workspace:
 
         return Files(self, self.tree if tree is None else tree)
 
-    def person(self, what: str, gate: bool) -> Json:
+    def person(self, what: str, gate: bool, run: Run) -> Json:
         """Refused where an agent asks for what only a person may do; else the proof to record with the decision."""
         from tenuto.workspace.guard import decision_by_hand
 
-        return decision_by_hand(self.root, what, gate)
+        return decision_by_hand(self.root, what, gate, run)
 
     def knowledge(self, name: str) -> Any:
         """A module of tenuto.knowledge, loaded when first used: a dialect asks for it here."""

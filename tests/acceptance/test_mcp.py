@@ -19,7 +19,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 import tenuto
+from tenuto.drivers.guided import accept, hand_out
 from tenuto.drivers.persons import decide_gate
+from tenuto.drivers.start import start
 from tenuto.entrypoints.mcp.tools import APPROVE, TOOLS
 from tests.acceptance.rehearsing import repository
 
@@ -139,6 +141,40 @@ def test_a_run_is_led_to_its_end_over_mcp_and_only_a_person_opens_its_gate(place
     talk(place, conversation)
     run = tenuto.open(str(place)).load("r")
     assert [attempt["verdict"] for attempt in run["attempts"].values()] == ["ERROR", "DONE", "DONE", "DONE"]
+
+
+def to_the_gate(place: Path) -> None:
+    workspace = tenuto.open(str(place))
+    start(workspace, "Add dark mode", "small", name="r")
+    for work in hand_out(workspace, "r", {})[1]:
+        deliver(place, work)
+        accept(workspace, "r", work["attempt"], {"verdict": "DONE", "summary": "looked"}, {})
+    assert hand_out(workspace, "r", {})[0]["status"] == "waiting_gate"
+
+
+def test_where_the_user_switched_it_on_a_decision_is_passed_on_and_recorded_as_that(place: Path) -> None:
+    """Listed as the tenth tool. In an agent that the engine started it is refused all the same."""
+    (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: true}\n")
+    to_the_gate(place)
+
+    async def supervised(ask: Asking) -> None:
+        assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "agent-decides"
+
+    async def interactive(ask: Asking) -> None:
+        assert [tool.name for tool in (await ask.client.list_tools()).tools][-1] == "approve"
+        assert (await ask.refused("approve", run="r", decision="revise"))["code"] == "no-feedback"
+        shown = place / "docs/r/a.md"
+        before = shown.read_text()
+        shown.write_text("changed behind the person's back\n")
+        assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "gate-stale", "for exactly what was shown"
+        shown.write_text(before)
+        assert (await ask("approve", run="r", decision="approve"))["decision"] == "approve"
+        assert [work["attempt"] for work in (await ask("next"))["work"]] == [WRITE]
+
+    talk(place, supervised, TENUTO_ATTEMPT="r.x")
+    talk(place, interactive, CLAUDECODE="1")
+    decision = tenuto.open(str(place)).load("r")["decisions"][-1]
+    assert decision["decision"] == "approve" and decision["proof"]["passed_on"] == "mcp"
 
 
 def test_what_was_stored_is_found_and_read_as_data(place: Path) -> None:

@@ -213,6 +213,8 @@ def _read_status(run: Run, base: Any, told: Any, extra: dict[str, Any]) -> list[
             outcomes = [after] if after == "poc-complete" or before == "poc-complete" else ["poc-complete", after]
             return [{"do": "Finish", "outcome": outcome} for outcome in outcomes]
         case "running" if before == "paused":
+            if run["driver"] != "manual":
+                raise Refused("engine-driven", f"a run that follows a pipeline goes on with a person's word: tenuto resume {run['id']}")
             return [{"do": "Resume", "decision": "retry"}]
     raise Refused("bad-status", f"the status cannot be changed from {before} to {after}")
 

@@ -115,12 +115,12 @@ def _answer(turn: Turn, run: Run, word: str, feedback: str) -> Any:
     """The command for core: a gate and a pause take different words, and core says which."""
     if run["status"] == "waiting_gate":
         now = shown(turn, run, [entry["path"] for entry in run["gate"]["shown"]]) if run["gate"] else []
-        proof = turn.workspace.person(f"{word} a gate", True)
+        proof = turn.workspace.person(f"{word} a gate", True, run)
         return {
             "do": "DecideGate", "decision": word, "feedback": feedback, "who": turn.workspace.by, "shown": now,
             "proof": proof,
         }  # fmt: skip
-    turn.workspace.person("let a paused task go on", False)
+    turn.workspace.person("let a paused task go on", False, run)
     if run["status"] == "blocked" and word in ("retry", "reject"):
         return {"do": "Unblock"} if word == "retry" else {"do": "Fail", "error": "rejected: blocked"}
     return {"do": "Resume", "decision": word}

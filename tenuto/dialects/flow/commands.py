@@ -112,7 +112,7 @@ class FlowCommands:
             if run["gate"] is not None:  # an engine's gate may ask for more than a word: hashes, a signature
                 message = f"the engine waits at its gate {run['gate']['name']!r}"
                 raise Refused("gate-open", message, f"tenuto approve {run['id']}, reject or revise", run=run["id"])
-            proof = turn.workspace.person("give a user's word at a checkpoint", True)
+            proof = turn.workspace.person("give a user's word at a checkpoint", True, run)
             turn.do(run["id"], {
                 "do": "Checkpoint", "step": step, "approved": approved, "who": who, "feedback": user_feedback,
                 "proof": {**proof, "told": told} if told else proof,
