@@ -12,7 +12,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from tenuto.agents.reply import parked, question, verdict
+from tenuto.agents.ending import broken, ending, told
+from tenuto.agents.reply import heard
 from tenuto.errors import BadInput
 
 
@@ -35,39 +36,4 @@ class CommandAgent:
     def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
         """The reply as a verdict; `transient` where the same attempt may start the program once more; `parked_until`
         where it may not work before a time."""
-        if result["exit_code"] is None and result["signal"] is None:
-            return _error(
-                f"the program could not be started: {result['error']}", transient=not _is_missing(result["error"])
-            )
-        if result["cancelled"]:
-            return _error("it was cancelled")
-        if result["timed_out"]:
-            return _error("the time limit was reached")
-        if result["signal"] is not None:
-            return _error(f"the program was ended by signal {result['signal']}")
-        if result["exit_code"] != 0:
-            return _error(f"the program ended with exit status {result['exit_code']}")
-        waits = parked(reply)
-        if waits is not None:
-            return {**_error(waits[1]), "parked_until": waits[0]}
-        asked = question(reply)
-        if asked is not None:
-            return {"verdict": "QUESTION", "summary": asked, "transient": False, "usage": {}}
-        told = verdict(reply)
-        return {
-            "verdict": told["verdict"],
-            "summary": told["summary"] or told.get("reason", ""),
-            "transient": False,
-            "usage": {},
-        }
-
-
-def _is_missing(error: str | None) -> bool:
-    """A program that is not there will not be there a second later."""
-    return any(
-        words in (error or "") for words in ("No such file", "Permission denied", "Exec format", "Not a directory")
-    )
-
-
-def _error(reason: str, transient: bool = False) -> dict[str, Any]:
-    return {"verdict": "ERROR", "summary": reason, "transient": transient, "usage": {}}
+        return ending(result) or broken(result) or told(**heard(reply))

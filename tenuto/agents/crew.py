@@ -1,43 +1,96 @@
-"""Who does the work: agents by their spelling, and which role gets which.
+"""Who does the work: agents by their spelling, which role gets which, and who takes over when one may not work.
 
+claude                        Claude Code (claude.py)
+codex                         Codex (codex.py)
+acp:gemini                    any program that speaks the Agent Client Protocol (acp.py)
 command:./my-agent --flag     any program
 scripted:answers.yaml         recorded answers, files and faults (for rehearsals and tests)
+auto                          the first of claude, codex, gemini, opencode and copilot that is installed
+
+An agent is a class, made with the words behind its name:
+
+    name          its spelling, as the journal keeps it
+    reports       the units that it tells the use of (tokens, micro_usd)
+    environment   patterns of the variables that its program needs; `barred`: which of these not
+    check(role)   refuses a role whose front matter asks for what it cannot do
+    launch(job)   {argv, stdin, env}: what to start. job.earlier is what it printed when it was interrupted ("": a fresh start),
+                  job.going_on() the prompt for going on, job.start the how-many-th start of the attempt
+    read(job, result, said)   what came of it: verdict, summary, transient, usage, and where it is known
+                  reply (the agent's last words, where `said` is a stream), parked_until, limited (a limit without a time)
+
+Who plays a role: what the pipeline's seat says (program:), then --role-agent, then the settings (roles:), then the role's front
+matter (agent:), then the run's own agent.
 """
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tenuto.agents.options import agent_of
+from tenuto.core.definition.values import did_you_mean
 from tenuto.errors import BadInput
 
 KINDS = {
+    "claude": ("tenuto.agents.claude", "ClaudeAgent"),
+    "codex": ("tenuto.agents.codex", "CodexAgent"),
+    "acp": ("tenuto.agents.acp", "AcpAgent"),
     "command": ("tenuto.agents.command", "CommandAgent"),
     "scripted": ("tenuto.agents.scripted", "ScriptedAgent"),
 }
+INSTALLED = {"claude": "claude", "codex": "codex", "gemini": "acp:gemini", "opencode": "acp:opencode", "copilot": "acp:copilot"}
+"""Programs that `auto` looks for, in this order, and the agent that each of them is."""
 
 
 class Crew:
-    """`default` for every role that `by_role` does not name."""
+    """`default` for every role that `by_role` and its own front matter do not name; `fallback`: who takes over from whom."""
 
-    def __init__(self, default: str, by_role: dict[str, str] | None = None) -> None:
-        self.default = default
+    def __init__(self, default: str, by_role: dict[str, str] | None = None, fallback: dict[str, str] | None = None) -> None:
+        self.default = found() if default == "auto" else default  # looked for once: a run does not change hands half-way
         self.by_role = by_role or {}
+        self.fallback = fallback or {}
         self._made: dict[str, Any] = {}
-        for spelling in (default, *self.by_role.values()):
+        for spelling in (self.default, *self.by_role.values(), *self.fallback.values()):
             self.named(spelling)
 
-    def choose(self, seat: Any) -> Any:
-        return self.named(seat["program"] or self.by_role.get(seat["role"], self.default))
+    def choose(self, seat: Any, role: Any = None, parked: Mapping[str, str] | None = None) -> Any:
+        """The first who may work now; the one whose place it is where nobody may."""
+        able = self.candidates(seat, role)
+        return next((agent for agent in able if agent.name not in (parked or {})), able[0])
+
+    def candidates(self, seat: Any, role: Any = None) -> list[Any]:
+        """Whose place it is, then those who take over, one after the other."""
+        spelling = seat["program"] or self.by_role.get(seat["role"]) or agent_of(role) or self.default
+        return list(self._line(spelling))
+
+    def _line(self, spelling: str) -> Iterator[Any]:
+        seen: list[str] = []
+        while spelling and spelling not in seen:
+            seen.append(spelling)
+            yield self.named(spelling)
+            spelling = self.fallback.get(spelling) or self.fallback.get(spelling.partition(":")[0], "")
+
+    def check(self, seat: Any, role: Any) -> None:
+        for agent in self.candidates(seat, role):
+            if hasattr(agent, "check"):
+                agent.check(role)
 
     def named(self, spelling: str) -> Any:
+        spelling = found() if spelling == "auto" else spelling
         if spelling not in self._made:
             kind, _, rest = spelling.partition(":")
             if kind not in KINDS:
-                raise BadInput(
-                    "unknown-agent",
-                    f"there is no agent '{spelling}'",
-                    f"known: {', '.join(name + ':...' for name in KINDS)}",
-                )
+                raise BadInput("unknown-agent", f"there is no agent '{spelling}'", did_you_mean(kind, ["auto", *KINDS]))
             module, name = KINDS[kind]
             self._made[spelling] = getattr(__import__(module, fromlist=[name]), name)(rest)
         return self._made[spelling]
+
+
+def found() -> str:
+    """The agent that `auto` is on this machine."""
+    for program, spelling in INSTALLED.items():
+        if shutil.which(program):
+            return spelling
+    names = ", ".join(INSTALLED)
+    raise BadInput("no-agent", f"no agent program is installed: none of {names} is on the PATH", "install one, or --agent 'command:./my-agent'")

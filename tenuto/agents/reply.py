@@ -3,6 +3,7 @@
     verdict(text)    {"verdict": "DONE" | "NEEDS_REVISION" | "ERROR", "summary", "reason"?}
     question(text)   what it asks a person, if it ends with `QUESTION: ...`
     parked(text)     (when, why), if it ends with `PARKED: 2026-11-15T12:00:00Z why`: it may not work before then
+    heard(text)      all of this at once, as an adapter tells it
     task_ids(text)   the items named in `NEEDS_REVISION: 2 tasks failed verification — task IDs: a,b`
 
 Rule 1: the last line that starts with `DONE:`, `NEEDS_REVISION:` or `ERROR:` is the verdict.
@@ -85,6 +86,17 @@ def parked(text: str) -> tuple[str, str] | None:
     last = next((line for line in reversed(_lines(text)) if line.strip()), "")
     found = _PARKED.match(last)
     return (found.group(1), found.group(2).strip() or "a usage limit was reached") if found else None
+
+
+def heard(text: str) -> dict[str, str]:
+    """verdict (also QUESTION), summary, and parked_until where it may not work before a time."""
+    waits, asked = parked(text), question(text)
+    if waits is not None:
+        return {"verdict": "ERROR", "summary": waits[1], "parked_until": waits[0]}
+    if asked is not None:
+        return {"verdict": "QUESTION", "summary": asked}
+    said = verdict(text)
+    return {"verdict": said["verdict"], "summary": said["summary"] or said.get("reason", "")}
 
 
 def task_ids(text: str) -> list[str]:

@@ -115,6 +115,7 @@ class FinishAttempt(Asked):
     usage: NotRequired[Json]
     extra: NotRequired[Json]
     parked_until: NotRequired[str]  # verdict PARKED: the agent may not work before then; no try is used up
+    others: NotRequired[bool]  # verdict PARKED: another agent takes over, and the run does not wait
 
 
 class LoseAttempt(Asked):

@@ -1,8 +1,11 @@
 """What an agent's start takes over from the one before it: what was said, and what of our environment it may see.
 
-    earlier(engine, job, start)    what the agent printed when it was interrupted; "" where there is nothing to go on with
+    look_back(engine, job, start)  job.start, and job.earlier: what the agent printed when it was interrupted, "" where there is
+                                   nothing to go on with
     names_for(agent, outer)        the variables that this kind of agent needs; their values are never written down
     errors(directory)              the end of what it wrote to standard error
+    again(directory, told)         the same attempt starts its program once more: what this start used is not forgotten
+    conclude(engine, job, told)    the attempt ends: with what all its starts used, and for a limit with who may go on
 
 Whether and how it goes on is the adapter's affair. In a work tree of its own nothing is taken over: the files that the
 earlier attempt spoke of are not there. Neither from another kind of agent: it could not read it.
@@ -14,12 +17,18 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any
 
+from tenuto.core.waiting import later, parked_agents
 from tenuto.drivers.jobs import Job
+from tenuto.encoding import dumps, loads
 
 _TAIL = 4000
 
 
-def earlier(engine: Any, job: Job, start: int) -> str:
+def look_back(engine: Any, job: Job, start: int) -> None:
+    job.start, job.earlier = start, _earlier(engine, job, start)
+
+
+def _earlier(engine: Any, job: Job, start: int) -> str:
     """Of the starts before this one, the latest first, then of the attempt that this one follows, and so on."""
     for number in range(start - 1, 0, -1):
         said = read(f"{engine.folder}/{job.name}/{number}/stdout")
@@ -50,6 +59,36 @@ def names_for(agent: Any, outer: Mapping[str, str]) -> list[str]:
 
 def errors(directory: str) -> str:
     return read(f"{directory}/stderr")[-_TAIL:]
+
+
+def again(directory: str, told: Any) -> None:
+    with open(f"{directory}/usage.json", "w", encoding="utf-8") as file:
+        file.write(dumps(told["usage"]))
+
+
+def conclude(engine: Any, job: Job, told: Any) -> Any:
+    told = {**told, "usage": _used(engine, job, told["usage"])}
+    now = engine.workspace.clock()
+    if told.get("limited") and not told.get("parked_until"):
+        told = {**told, "verdict": "PARKED", "parked_until": later(now)}
+    if told["verdict"] == "PARKED" and told.get("parked_until") and getattr(engine.crew, "fallback", None):
+        parked = {**parked_agents(job.run, now), job.attempt["agent"]: told["parked_until"]}
+        told = {**told, "others": engine.crew.choose(job.seat, job.role, parked).name not in parked}
+    return told
+
+
+def _used(engine: Any, job: Job, last: dict[str, int]) -> dict[str, int]:
+    """By all starts together. One that did not tell, because it was killed, counts as what was set aside for the attempt."""
+    folder = f"{engine.folder}/{job.name}"
+    starts = [*(loads(read(f"{folder}/{start}/usage.json") or "{}") for start in range(1, job.start)), last]
+    units = dict.fromkeys(unit for one in starts for unit in one)
+    return {unit: sum(one.get(unit, job.attempt["reserved"].get(unit, 0)) for one in starts) for unit in units}
+
+
+def choose(engine: Any, run: Any, definition: Any, seat: Any) -> Any:
+    """Who gets this seat now."""
+    parked = parked_agents(run, engine.workspace.clock()) if getattr(engine.crew, "fallback", None) else {}
+    return engine.crew.choose(seat, definition["roles"][seat["role"]], parked)
 
 
 def read(path: str) -> str:

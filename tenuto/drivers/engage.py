@@ -28,7 +28,7 @@ def engage(
     limits: dict[str, Any] | None = None, of_steps: dict[str, dict[str, Any]] | None = None, crew: Any = None, at: str = "",
 ) -> Run:  # fmt: skip
     """`pipeline` "": the one that the run follows already. `at`: the step to begin with."""
-    from tenuto.drivers.start import refuse_unmetered
+    from tenuto.drivers.start import check_crew
 
     with workspace.turn() as turn:
         run = _find(turn, name)
@@ -42,7 +42,7 @@ def engage(
         checked = definition["pipeline"]
         if crew is not None:
             own, own_steps = limits_of(checked)
-            refuse_unmetered(checked, {**own, **(limits or {})}, {**own_steps, **(of_steps or {})}, crew)
+            check_crew(definition, {**own, **(limits or {})}, {**own_steps, **(of_steps or {})}, crew)
         if checked["starts_from"] == "poc-complete":
             shown.act(turn, run, checked, "check-graduation")
         _show(turn, run, checked)

@@ -69,7 +69,7 @@ class _Elsewhere:
     name = "guided"
     reports = ("tokens", "micro_usd")
 
-    def choose(self, seat: Any) -> Any:
+    def choose(self, *_: Any) -> Any:
         return self
 
     def named(self, name: str) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 
 from tenuto.core.budget import time_left
 from tenuto.core.decisions.attempts import in_flight
-from tenuto.core.decisions.runs import too_early
+from tenuto.core.decisions.runs import ENDED, too_early
 from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
 from tenuto.core.todo import todo
@@ -163,7 +163,7 @@ class Engine:
         return [one["attempt"] for one in told]
 
     def _dispatched(self, run: Run, definition: Any, action: Any, together: int) -> dict[str, Any]:
-        agent = self.crew.choose(action["seat"])
+        agent = continuing.choose(self, run, definition, action["seat"])
         stay = run["stay"]
         state = stay["seats"].get(action["key"]) if stay else None
         extra = {
@@ -192,7 +192,7 @@ class Engine:
     def launch(self, run: Run, name: str, start: int = 1) -> bool:
         """False where the attempt could not even be prepared, and has ended with that."""
         job = self.job(run, name)
-        problem = delivery.prepare(self, job) if run["status"] not in branches.ENDED else "the run has ended"
+        problem = delivery.prepare(self, job) if run["status"] not in ENDED else "the run has ended"
         if isinstance(problem, UnderWay):
             self.setups[name] = self._heard(problem.directory)
             return True
@@ -206,7 +206,7 @@ class Engine:
         os.makedirs(directory, exist_ok=True)
         self.boundary.begin(job, in_flight(run))
         keep(f"{directory}/before.json", receipts.look(job, directory))
-        job.start, job.earlier = start, continuing.earlier(self, job, start)
+        continuing.look_back(self, job, start)
         told = agent.launch(job)
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
             file.write(told["stdin"])
@@ -281,7 +281,8 @@ class Engine:
         run = self.workspace.load(self.name)
         job = self.job(run, name)
         said = continuing.read(f"{directory}/stdout")
-        job.start, job.errors = int(os.path.basename(directory)), continuing.errors(directory)
+        continuing.look_back(self, job, int(os.path.basename(directory)))
+        job.errors = continuing.errors(directory)
         told = {"reply": said, **self.crew.named(run["attempts"][name]["agent"]).read(job, result, said)}
         if told["reply"] != said:  # a stream of events: what the agent said in the end is kept beside it
             with open(f"{directory}/reply", "w", encoding="utf-8") as file:
@@ -290,8 +291,10 @@ class Engine:
             told = {**told, "verdict": "PARKED", "summary": OUT_OF_TIME}
         told, start = set_aside(told), job.start
         if told["transient"] and start <= job.seat["transient"]:
+            continuing.again(directory, told)
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
             return
+        told = continuing.conclude(self, job, told)
         judged = delivery.judge(self, job, directory, told)
         if isinstance(judged, UnderWay):
             self.checks[name] = self._heard(judged.directory)
@@ -314,7 +317,7 @@ class Engine:
         finished: Any = {
             "do": "FinishAttempt", "attempt": name, "status": status, "verdict": verdict, "summary": summary,
             "receipt": receipt, "usage": {"attempts": 1, **told["usage"]}, "key": f"finished:{name}",
-            "parked_until": told.get("parked_until", ""),
+            "parked_until": told.get("parked_until", ""), "others": told.get("others", False),
         }  # fmt: skip
         turn.do(self.name, finished, pipeline)
 

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tenuto.core.records import Run
-from tenuto.drivers.bound import pipeline_of
+from tenuto.drivers.bound import definition_of, pipeline_of
 from tenuto.drivers.local import Engine
 from tenuto.drivers.notices import notify
 from tenuto.drivers.persons import decide_gate
-from tenuto.drivers.start import refuse_unmetered
-from tenuto.workspace.guard import require_person
+from tenuto.drivers.start import check_crew
 from tenuto.workspace.objects import hash_at
 from tenuto.workspace.turn import Workspace
 
@@ -30,9 +29,7 @@ def sit(
     workspace: Workspace, name: str, crew: Any, settings: dict[str, Any], *, watcher: Any = None, ask: Ask | None = None,
     in_advance: str = "",
 ) -> Run:  # fmt: skip
-    if in_advance:
-        require_person(f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
-    _refuse_unmetered(workspace, name, crew)
+    _check(workspace, name, crew)
     engine = Engine(workspace, name, crew, settings, watcher)
     while True:
         run = engine.drive()
@@ -64,13 +61,13 @@ def is_driven(workspace: Workspace, name: str) -> bool:
         os.close(lock)
 
 
-def _refuse_unmetered(workspace: Workspace, name: str, crew: Any) -> None:
+def _check(workspace: Workspace, name: str, crew: Any) -> None:
     """Also when others go on with the run: who reports nothing does not work under a limit in money."""
     run = workspace.load(name)
     with workspace.journal.read() as reader:
-        pipeline = pipeline_of(reader, run)
+        definition = definition_of(reader, run)
     of_steps = {step: account["limits"] for step, account in run["budget"]["steps"].items()}
-    refuse_unmetered(pipeline, run["budget"]["limits"], of_steps, crew)
+    check_crew(definition, run["budget"]["limits"], of_steps, crew)
 
 
 def _decide_in_advance(workspace: Workspace, name: str, decision: str) -> Run:

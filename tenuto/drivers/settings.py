@@ -45,6 +45,7 @@ def _parts(**parts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 SETTINGS: dict[str, Setting] = {
     "agent": Setting("an agent", _text, "command:./my-agent"),
     "roles": Setting("a mapping of roles to agents", _named_texts, '{designer: "command:./other"}'),
+    "fallback": Setting("a mapping of agents to agents", _named_texts, "{claude: codex}"),
     "pipeline": Setting("the name of a pipeline", _text, "eight-step"),
     "checks": Setting("a mapping of names to commands", _named_texts, "{build: make, tests: make test}"),
     "environment": Setting("a list of names of variables", _texts, "[MY_API_URL]"),

@@ -41,7 +41,7 @@ def start(
         return engage(workspace, name or request, pipeline, switches=switches, limits=limits, of_steps=of_steps, crew=crew)
     if crew is not None:
         limits_, steps_ = limits_of(checked)
-        refuse_unmetered(checked, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
+        check_crew(definition, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
     place = place or Place()
     protected = of_new_run(workspace.root, read_settings(workspace.root))
     own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
@@ -73,13 +73,25 @@ def start(
         return turn.existing(run_id)
 
 
-def refuse_unmetered(pipeline: Any, limits: Any, of_steps: Any, crew: Any) -> None:
-    """A limit in tokens or money holds only where the agents say what they use; one that cannot hold is refused."""
-    found = unmetered(pipeline, limits, of_steps, lambda seat: crew.choose(seat).reports)
+def check_crew(definition: Definition, limits: Any, of_steps: Any, crew: Any) -> None:
+    """Whoever may get a seat can play its role, and says what it uses where a limit needs that; else it is refused."""
+    from tenuto.core.definition.graph import seats
+
+    pipeline, roles = definition["pipeline"], definition["roles"]
+    for step in pipeline["steps"]:
+        for seat in seats(step):
+            crew.check(seat, roles[seat["role"]])
+    found = unmetered(pipeline, limits, of_steps, lambda seat: _reported(crew.candidates(seat, roles[seat["role"]])))
     if found is not None:
-        agent, unit = crew.choose(found["seat"]).name, found["unit"]
-        said = f"the limit of {found['limit']} {unit} cannot be held: {agent} ({found['seat']['role']} in {found['step']}) does not report {unit}"
+        seat, unit = found["seat"], found["unit"]
+        silent = next(agent.name for agent in crew.candidates(seat, roles[seat["role"]]) if unit not in agent.reports)
+        said = f"the limit of {found['limit']} {unit} cannot be held: {silent} ({seat['role']} in {found['step']}) does not report {unit}"
         raise Refused("unmetered", said, "limit attempts or wall_clock instead, or choose an agent that reports it", unit=unit)
+
+
+def _reported(agents: list[Any]) -> set[str]:
+    """What each of them tells."""
+    return set.intersection(*(set(agent.reports) for agent in agents))
 
 
 def _show_in(workspace: Workspace, dialect: str, run_id: str, begun: Any, pipeline: Any) -> None:

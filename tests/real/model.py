@@ -18,7 +18,7 @@ A script is a list of turns, or a function `(Asked) -> turn`. A turn is a list o
     say      blocks: a string, {"tool", "input"} (a tool call), {"tool", "raw"} (Codex: arguments as text), {"thinking"}
     until    answer when this file exists
     usage    {"input_tokens", "output_tokens"}
-    fail     {"status", "type"?, "message"?, "headers"?, "times"?}: an error instead; `times`: only the first so many
+    fail     {"status", "type"?, "message"?, "more"?, "headers"?, "times"?}: an error instead; `times`: only the first so many
     cut      True: the connection ends half-way through the answer
     garbage  True: what comes is nothing that the protocol knows
 """
@@ -104,6 +104,13 @@ class Model:
                 raise TimeoutError(f"turn {turn} of {script} was not asked for; these were: {seen}")
         found = [one for one in self.requests if (one.asked.script, one.asked.turn) == (script, turn)]
         return found[times - 1]
+
+    def wait_until_asked(self, fits: Callable[[Request], bool]) -> Request:
+        """Until a request that fits was made; the request."""
+        with self._news:
+            if not self._news.wait_for(lambda: any(fits(one) for one in self.requests), _PATIENCE):
+                raise TimeoutError(f"nothing that fits was asked for, in {len(self.requests)} requests")
+        return next(one for one in self.requests if fits(one))
 
     def take(self, protocol: str, path: str, headers: dict[str, str], body: dict[str, Any]) -> Request:
         said = wire.READ[protocol](body)
@@ -194,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, request: Request, turn: dict[str, Any]) -> None:
         if "fail" in turn:
             fail = turn["fail"]
-            error = {"type": fail.get("type", "api_error"), "message": fail.get("message", "a scripted failure")}
+            error = {"type": fail.get("type", "api_error"), "message": fail.get("message", "a scripted failure"), **fail.get("more", {})}
             self._whole(fail["status"], {"type": "error", "error": error}, fail.get("headers", {}))
             return
         number = len(self.model.requests)

@@ -107,7 +107,7 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
     finished = [
         case.event(
             "AttemptFinished", attempt=c["attempt"], status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""),
-            receipt=c.get("receipt", {}), usage=usage, extra=c.get("extra", {}),
+            receipt=c.get("receipt", {}), usage=usage, extra=_with_time(c),
         )
     ]  # fmt: skip
     if c.get("verdict") == "QUESTION" and case.run["status"] in _MAY_DISPATCH:
@@ -118,8 +118,14 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
             )
         )  # fmt: skip
     if c.get("verdict") == "PARKED":
-        return finished + _parked(case, c)
+        return finished if c.get("others") else finished + _parked(case, c)
     return finished + _item_ends(case, c["attempt"], c.get("verdict") or "ERROR")
+
+
+def _with_time(c: Any) -> Any:
+    """Until when this agent may not work: waiting.py finds it here."""
+    until, extra = c.get("parked_until"), c.get("extra", {})
+    return {**extra, "parked_until": until} if until and c.get("verdict") == "PARKED" else extra
 
 
 def _parked(case: Case, c: Any) -> list[Any]:

@@ -30,9 +30,12 @@ def crew_of(settings: dict[str, Any], agent: str, role_agent: tuple[str, ...]) -
         raise BadInput(
             "no-agent",
             "nobody is there to do the work",
-            "--agent 'command:./my-agent', or agent: in .tenuto/config.yaml",
+            "--agent auto (whatever is installed), --agent 'command:./my-agent', or agent: in .tenuto/config.yaml",
         )
-    return Crew(default, {**settings.get("roles", {}), **_pairs(role_agent, "--role-agent ROLE=AGENT")})
+    crew = Crew(default, {**settings.get("roles", {}), **_pairs(role_agent, "--role-agent ROLE=AGENT")}, settings.get("fallback"))
+    if default == "auto":
+        say(f"agent: {crew.default} (auto: the first that is installed)")
+    return crew
 
 
 def switches_of(approval: bool, given: tuple[str, ...]) -> dict[str, bool]:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     "run",
     cls=Command,
     examples=[
-        ("tenuto run 'Add dark mode' --agent 'command:./my-agent'", "research to final review, with your agent"),
+        ("tenuto run 'Add dark mode' --agent auto", "research to final review, with the agent that is installed"),
+        ("tenuto run 'Add dark mode' --agent 'command:./my-agent'", "with a program of your own"),
         ("tenuto run 'Add dark mode' --approval", "stop for a person after research and after planning"),
         ("tenuto run", "go on with the current run: after a crash, a gate, a pause"),
         ("tenuto run 'Fix login' --pipeline ticket --limit attempts=40", "another pipeline, a budget"),
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.argument("request", required=False)
 @click.option("--pipeline", default="", help="Which pipeline; eight-step unless the settings say otherwise.")
-@click.option("--agent", default="", help="Who does the work: command:PROGRAM, scripted:FILE.")
+@click.option("--agent", default="", help="Who does the work: auto, claude, codex, acp:PROGRAM, command:PROGRAM, scripted:FILE.")
 @click.option("--role-agent", multiple=True, metavar="ROLE=AGENT", help="Another agent for one role.")
 @click.option("--run", "existing", default=None, type=RunName(), help="Take over this run, which was led by hand so far.")
 @click.option("--at", default="", metavar="STEP", help="With --run: begin with this step.")

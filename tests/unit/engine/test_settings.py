@@ -70,7 +70,7 @@ def test_a_wrong_value_is_refused_with_the_right_shape_and_an_example(tmp_path: 
 def test_a_setting_that_nobody_knows_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="'agents' that nobody knows") as refused:
         settings(tmp_path, "agents: command:./a")
-    assert "agent, roles, pipeline" in refused.value.hint
+    assert "agent, roles, fallback, pipeline" in refused.value.hint
 
 
 def test_without_a_file_or_with_an_empty_one_everything_has_its_default(tmp_path: Path) -> None:
