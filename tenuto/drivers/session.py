@@ -18,6 +18,7 @@ from tenuto.drivers.local import Engine
 from tenuto.drivers.notices import notify
 from tenuto.drivers.persons import decide_gate
 from tenuto.drivers.start import check_crew
+from tenuto.workspace.guard import require_person
 from tenuto.workspace.objects import hash_at
 from tenuto.workspace.turn import Workspace
 
@@ -29,6 +30,8 @@ def sit(
     workspace: Workspace, name: str, crew: Any, settings: dict[str, Any], *, watcher: Any = None, ask: Ask | None = None,
     in_advance: str = "",
 ) -> Run:  # fmt: skip
+    if in_advance:
+        require_person(f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
     _check(workspace, name, crew)
     engine = Engine(workspace, name, crew, settings, watcher)
     while True:
