@@ -1,4 +1,4 @@
-"""The engine beside the least that could do the same work.
+"""The engine beside the least that could do the same work, and beside the peers.
 
     chain      200 steps whose agents do nothing, one after the other, each durable before the next begins
                beside: a bare asyncio loop with one SQLite FULL commit per step
@@ -6,10 +6,9 @@
                beside: a bare ready queue with group commit, which does the same
     rolling    agents of fixed length, with dependencies, as supervised processes
                beside: the critical path, which nobody can beat
-    restart    a process that finds a run of 10,000 events and goes on with it, from its first line to its next dispatch
 
-Interleaved, so that whatever else the machine does falls on all of them; medians, and ratios. Agents of chain and
-queue are coroutines (drivers/inside.py): what is measured is deciding, folding and writing down, not starting programs.
+Agents of chain and queue are coroutines (drivers/inside.py): what is measured is deciding, folding and writing down, not
+starting programs.
 """
 
 from __future__ import annotations
@@ -20,26 +19,21 @@ import shlex
 import sqlite3
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
 import tenuto
+from bench.environments import KNOWN, Peer, Unavailable, title
+from bench.measured import Bars, Figure, Section, Table, Times, in_folder, interleave, median_ms, number, ratio
+from bench.peers.answering import ATTEMPTS, CAP, STEPS, followers, graph
 from tenuto.agents.crew import Crew
-from tenuto.drivers.bound import pipeline_of
 from tenuto.drivers.inside import Inside, Result, Work, drive
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
 
-CAP = 4
-STEPS, ATTEMPTS, EVENTS = 200, 1000, 10_000
-LIMITS = {"chain": 2.0, "queue": 2.0, "rolling": 1.02, "restart_s": 1.0}
+CHAIN_ROUNDS, QUEUE_ROUNDS, ROLLING_ROUNDS = 9, 5, 3
 
 # Item, length in seconds, what it waits for. The longest chain is a-d-g: 18 seconds; wave by wave it would take 20.
 LENGTHS: dict[str, tuple[float, list[str]]] = {
@@ -49,35 +43,103 @@ LENGTHS: dict[str, tuple[float, list[str]]] = {
 AGENT = 'case "$TENUTO_ITEM" in {cases} esac; echo "DONE: waited"'
 
 
-def main(rounds: int = 9) -> dict[str, float]:
-    found = measure(rounds)
-    print("\n".join(tell(found)))
-    return found
+def measure() -> Section:
+    missing: list[str] = []
+    peers = started_peers(missing)
+    try:
+        chains = interleave(works("chain", bare_chain, chain, peers), CHAIN_ROUNDS)
+        queues = interleave(works("queue", bare_queue, queue, peers), QUEUE_ROUNDS)
+    finally:
+        for peer in peers:
+            peer.close()
+    walls = statistics.median(in_folder(rolling) for _ in range(ROLLING_ROUNDS))
+    figures = [Figure("a durable chain of 200 steps", ratio(chains, "Tenuto", "bare"), 2.0, "x", "a bare loop")]
+    if "langgraph" in chains:
+        figures.append(
+            Figure("the same chain, beside LangGraph", ratio(chains, "Tenuto", "langgraph"), 1.0, "x", "LangGraph")
+        )
+    figures += [
+        Figure(
+            "1,000 attempts with dependencies, four at a time",
+            ratio(queues, "Tenuto", "bare"),
+            2.0,
+            "x",
+            "a bare queue",
+        ),
+        Figure("wall clock, rolling order", walls / critical_path(), 1.02, "x", "the critical path"),
+    ]
+    tables = [
+        told(f"A durable chain of {STEPS} steps", chains, STEPS, "bare asyncio loop, one commit per step"),
+        told(f"{ATTEMPTS:,} attempts, {CAP} at a time", queues, ATTEMPTS, "bare ready queue, group commit", QUEUE_NOTE),
+        wall_clock(walls),
+    ]
+    plots: list[Any] = [
+        Bars("chain.svg", f"A durable chain of {STEPS} no-op steps, to a bare loop", bars(chains), 2.0),
+        Bars("queue.svg", f"{ATTEMPTS:,} attempts, {CAP} at a time, to a bare queue", bars(queues), 2.0),
+    ]
+    return Section("The engine", TEXT, figures, tables, plots, missing)
 
 
-def measure(rounds: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for name, work in (("bare_chain", bare_chain), ("chain", chain), ("bare_queue", bare_queue), ("queue", queue)):
-            times.setdefault(name, []).append(in_folder(work))
-    for _ in range(max(1, rounds // 3)):
-        times.setdefault("rolling", []).append(in_folder(rolling))
-    with tempfile.TemporaryDirectory() as folder:
-        prepare_restart(Path(folder))
-        times["restart"] = [restart(Path(folder)) for _ in range(rounds)]
-    median = {name: statistics.median(found) for name, found in times.items()}
-    return {
-        "chain": median["chain"] / median["bare_chain"], "queue": median["queue"] / median["bare_queue"],
-        "rolling": median["rolling"] / critical_path(), "restart_s": median["restart"],
-        "chain_ms_per_step": median["chain"] / STEPS * 1000, "bare_chain_ms_per_step": median["bare_chain"] / STEPS * 1000,
-        "queue_ms_per_attempt": median["queue"] / ATTEMPTS * 1000,
-        "bare_queue_ms_per_attempt": median["bare_queue"] / ATTEMPTS * 1000,
-    }  # fmt: skip
+TEXT = (
+    "What an orchestrator adds to the work itself. Agents that do nothing leave only deciding, recording and flushing; everything is "
+    "on the same disk, with SQLite's `synchronous=FULL`, and durable before what depends on it begins. Tenuto's two commits say what began "
+    "and what came of it, with retries, budgets and gates decided in between; the bare loop writes one row."
+)
+QUEUE_NOTE = (
+    "LangGraph runs the same graph, step by step of what is ready. DBOS runs batches of four. Burr has no dependencies: "
+    "its thousand are one fan-out."
+)
 
 
-def in_folder(work: Callable[[Path], float]) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        return work(Path(folder))
+def started_peers(missing: list[str]) -> list[Peer]:
+    peers = []
+    for name in KNOWN:
+        try:
+            peer = Peer(name)
+            peer.ask("chain")
+            peers.append(peer)
+        except (Unavailable, OSError) as reason:
+            missing.append(f"{KNOWN[name].title}: {reason}")
+    return peers
+
+
+def works(
+    work: str, bare: Callable[[Path], float], ours: Callable[[Path], float], peers: list[Peer]
+) -> dict[str, Callable[[], float]]:
+    made: dict[str, Callable[[], float]] = {"bare": lambda: in_folder(bare), "Tenuto": lambda: in_folder(ours)}
+    return made | {peer.name: lambda peer=peer: peer.ask(work) for peer in peers}  # type: ignore[misc]
+
+
+def told(name: str, times: Times, each: int, bare: str, note: str = "") -> Table:
+    rows = [
+        [
+            bare if who == "bare" else title(who) if who in KNOWN else who,
+            number(median_ms(times, who) / each, "ms"),
+            number(ratio(times, who, "bare")),
+        ]
+        for who in times
+    ]
+    return Table(name, ["", "each", "to bare"], rows, note)
+
+
+def bars(times: Times) -> list[tuple[str, float]]:
+    return [
+        (
+            "bare" if who == "bare" else KNOWN[who].title.partition(",")[0] if who in KNOWN else who,
+            ratio(times, who, "bare"),
+        )
+        for who in times
+    ]
+
+
+def wall_clock(walls: float) -> Table:
+    path = critical_path()
+    rows = [
+        ["critical path", f"{path:.2f} s", "1"],
+        ["Tenuto, rolling order", f"{walls:.2f} s", f"{walls / path:.3f}"],
+        ["wave by wave, computed", f"{wave_by_wave():.2f} s", f"{wave_by_wave() / path:.3f}"],
+    ]
+    return Table(f"{len(LENGTHS)} agents of fixed length, as supervised processes", ["", "wall clock", "to path"], rows)
 
 
 # ---- a chain ---------------------------------------------------------------------------------------
@@ -104,10 +166,10 @@ def bare_chain(folder: Path) -> float:
     journal = database(folder)
 
     async def loop() -> None:
-        for number in range(STEPS):
-            result = await done(number)
+        for place in range(STEPS):
+            result = await done(place)
             journal.execute("BEGIN IMMEDIATE")
-            journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", number, note("ended", number, result.verdict)))
+            journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", place, note("ended", place, result.verdict)))
             journal.execute("COMMIT")
 
     begun = time.perf_counter()
@@ -116,7 +178,7 @@ def bare_chain(folder: Path) -> float:
 
 
 def chain(folder: Path) -> float:
-    steps = [f"  - {{id: step-{number}, agent: {{role: implementer}}}}" for number in range(STEPS)]
+    steps = [f"  - {{id: step-{place}, agent: {{role: implementer}}}}" for place in range(STEPS)]
     workspace = repository(folder, "\n".join(["name: own", "documents: docs", "steps:", *steps]))
     run = start(workspace, "Bench", "own")
     begun = time.perf_counter()
@@ -137,18 +199,10 @@ def repository(folder: Path, pipeline: str) -> Any:
 # ---- a queue ---------------------------------------------------------------------------------------
 
 
-def graph() -> dict[str, list[str]]:
-    """Every item waits for one or two earlier ones: wide enough for four at a time, never free of dependencies."""
-    return {f"{number:04d}": [f"{before:04d}" for before in dict.fromkeys((number // 2, number - 9)) if before > 0] for number in range(1, ATTEMPTS + 1)}
-
-
 def bare_queue(folder: Path) -> float:
     journal, items = database(folder), graph()
     waits = {name: len(before) for name, before in items.items()}
-    after: dict[str, list[str]] = {name: [] for name in items}
-    for name, before in items.items():
-        for one in before:
-            after[one].append(name)
+    after = followers(items)
 
     async def loop() -> None:
         ready, tasks, seq, ended = [name for name in items if not waits[name]], {}, 0, set()
@@ -156,7 +210,9 @@ def bare_queue(folder: Path) -> float:
             journal.execute("BEGIN IMMEDIATE")
             for task in ended:
                 name, seq = tasks.pop(task), seq + 1
-                journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", seq, note("ended", name, task.result().verdict)))
+                journal.execute(
+                    "INSERT INTO event VALUES(?,?,?)", ("run", seq, note("ended", name, task.result().verdict))
+                )
                 for one in after[name]:
                     waits[one] -= 1
                     if not waits[one]:
@@ -220,7 +276,10 @@ def queue(folder: Path) -> float:
     driver.items = [item(name, before) for name, before in graph().items()]
     ended = asyncio.run(driver.drive())
     taken = time.perf_counter() - begun
-    assert ended["status"] == "completed" and len(ended["attempts"]) == ATTEMPTS, (ended["status"], len(ended["attempts"]))
+    assert ended["status"] == "completed" and len(ended["attempts"]) == ATTEMPTS, (
+        ended["status"],
+        len(ended["attempts"]),
+    )
     return taken
 
 
@@ -232,6 +291,14 @@ def critical_path() -> float:
     for name, (length, before) in LENGTHS.items():
         until[name] = length + max((until[one] for one in before), default=0.0)
     return max(until.values())
+
+
+def wave_by_wave() -> float:
+    """What a barrier between the waves would make of it, with nothing lost on the way."""
+    wave: dict[str, int] = {}
+    for name, (_, before) in LENGTHS.items():
+        wave[name] = 1 + max((wave[one] for one in before), default=0)
+    return sum(max(LENGTHS[name][0] for name in wave if wave[name] == one) for one in set(wave.values()))
 
 
 def rolling(folder: Path) -> float:
@@ -247,56 +314,3 @@ def rolling(folder: Path) -> float:
     taken = time.perf_counter() - begun
     assert ended["status"] == "completed", (ended["failure"], [a["summary"] for a in ended["attempts"].values()])
     return taken
-
-
-# ---- a restart -------------------------------------------------------------------------------------
-
-MORE = """\
-  - {id: looked-at, gate: {when: always, prompt: "Go on?"}}
-  - {id: more, agent: {role: implementer}}
-"""
-RESTARTED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-Engine(tenuto.open(sys.argv[2]), "bench", Crew("command:true"), {}).settle()
-"""
-
-
-def prepare_restart(folder: Path) -> None:
-    """A run with thousands of attempts behind it, in the middle of its work."""
-    workspace = repository(folder, WAVES + MORE)
-    driver = Handed(workspace, start(workspace, "Bench", "own")["id"], done)
-    driver.items = [item(f"{number:04d}", []) for number in range(EVENTS // 3)]
-    asyncio.run(driver.drive())
-    with workspace.turn() as turn:
-        run = turn.existing("bench")
-        assert run["version"] >= EVENTS and run["gate"], run["version"]
-        turn.do("bench", {"do": "DecideGate", "decision": "approve", "who": "bench"}, pipeline_of(turn.tx, run))
-
-
-def restart(folder: Path) -> float:
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, "-c", RESTARTED, str(ROOT), str(folder)], check=True)
-    taken = time.perf_counter() - begun
-    workspace = tenuto.open(str(folder))
-    flying = workspace.load("bench")["flying"]
-    assert len(flying) == 1 and flying[0].startswith("more"), "nothing was dispatched"
-    with workspace.turn() as turn:  # as it was before, for the next round
-        turn.do("bench", {"do": "LoseAttempt", "attempt": flying[0], "reason": "bench", "ran": False})
-    return taken
-
-
-def tell(found: dict[str, float]) -> list[str]:
-    lines = []
-    for name, value in found.items():
-        limit = LIMITS.get(name)
-        held = "" if limit is None else f"   limit {limit:g}   {'holds' if value <= limit else 'MISSED'}"
-        lines.append(f"{name:<28}{value:8.3f}{held}")
-    return lines
-
-
-if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:]))

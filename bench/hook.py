@@ -4,49 +4,30 @@
     hook    python -I -S tenuto/entrypoints/hook.py SubagentStop
     shell   bash, flock, jq and sync, doing the same to the same file (where jq is installed)
 
-Interleaved, so that whatever else the machine does falls on all of them; medians, and ratios to bare.
+And how many instructions each of them is (callgrind): a number that no other work on the machine moves.
 """
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
+import re
 import shutil
-import statistics
 import subprocess
 import sys
-import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+import tenuto
+from bench.measured import ROOT, Bars, Figure, Section, Table, folder, interleave, median_ms, number, process, ratio
+
 HOOK = ROOT / "tenuto" / "entrypoints" / "hook.py"
-LIMITS = {"hook": "2.5, goal 2.0", "shell": "the same update with flock, jq and sync"}
+BARE = [sys.executable, "-I", "-S", "-c", "pass"]
+WORDS = [sys.executable, "-I", "-S", str(HOOK), "SubagentStop"]
 SESSION = "00000000-0000-4000-8000-000000000001"
-
-
-def main(rounds: int = 60) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder:
-        repository = prepare(Path(folder), rounds)
-        times: dict[str, list[float]] = {"bare": [], "hook": [], "shell": []}
-        for number in range(rounds):
-            times["bare"].append(timed([sys.executable, "-I", "-S", "-c", "pass"], b"", repository))
-            times["hook"].append(
-                timed([sys.executable, "-I", "-S", str(HOOK), "SubagentStop"], stop(repository, number), repository)
-            )
-            if shutil.which("jq"):
-                script = ["bash", str(ROOT / "bench" / "hook_update.sh"), str(repository / "shell" / "state.json")]
-                times["shell"].append(timed(script, json.dumps(SEED).encode(), repository))
-        check(repository, rounds)
-    medians = {name: statistics.median(found) * 1000 for name, found in times.items() if found}
-    ratios = {name: median / medians["bare"] for name, median in medians.items()}
-    print(f"{rounds} rounds, interleaved\n{'':8}{'median':>10}{'to bare':>9}   limit")
-    for name, median in medians.items():
-        print(f"{name:8}{median:7.1f} ms{ratios[name]:9.2f}   {LIMITS.get(name, '')}".rstrip())
-    if "shell" not in medians:
-        print("shell   not measured: there is no jq here")
-    return ratios | {"bare_ms": medians["bare"]}
-
+ROUNDS, FEWER = 60, 20
+BEFORE = (400, 4000)  # attempts that the run has behind it
 
 SEED = {
     "agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": [], "filesModified": [],
@@ -54,51 +35,152 @@ SEED = {
 }  # fmt: skip
 
 
-def prepare(folder: Path, rounds: int) -> Path:
-    """A feature with as many agents under way as there will be stops; bytecode as an installation has it."""
-    import compileall
+def measure() -> Section:
+    compileall.compile_dir(ROOT / "tenuto", quiet=1)  # as an installation has it
+    missing: list[str] = []
+    with folder() as made:
+        times = beside_others(made, missing)
+    rows = [
+        ["bare interpreter", f"{median_ms(times, 'bare'):.1f} ms", "1", ""],
+        ["Tenuto's hook", f"{median_ms(times, 'hook'):.1f} ms", number(ratio(times, "hook", "bare")), "2.5, goal 2.0"],
+    ]
+    if "shell" in times:
+        rows.append(
+            [
+                f"durable bash + {jq_version()}",
+                f"{median_ms(times, 'shell'):.1f} ms",
+                number(ratio(times, "shell", "bare")),
+                "",
+            ]
+        )
+    bars = [("bare interpreter", 1.0), ("Tenuto's hook", ratio(times, "hook", "bare"))]
+    bars += [(f"bash + {jq_version()} + sync", ratio(times, "shell", "bare"))] if "shell" in times else []
+    figures = [Figure("a hook as a fresh process", ratio(times, "hook", "bare"), 2.5, "x", "a bare interpreter")]
+    tables = [Table("A hook, as a process", ["", "median", "to bare", "target"], rows)]
+    tables.append(longer_runs())
+    counted = count_instructions(missing)
+    if counted:
+        tables.append(counted)
+    text = (
+        "An agent's end reaches Tenuto as a new process: the host's payload on standard input, the run's state and its file "
+        "updated, durable when the process ends. The shell script makes the same change to the same file with a lock, one `jq` and `sync`."
+    )
+    return Section(
+        "A hook",
+        text,
+        figures,
+        tables,
+        [Bars("hook.svg", "A hook as a fresh process, in bare interpreter starts", bars, 2.5)],
+        missing,
+    )
 
-    import tenuto
 
-    compileall.compile_dir(ROOT / "tenuto", quiet=1)
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    workspace = tenuto.open(str(folder))
+def beside_others(made: Path, missing: list[str]) -> dict[str, list[float]]:
+    repository = prepare(made, ROUNDS + 1)
+    (repository / "shell").mkdir()
+    shutil.copy(repository / ".feature-state.json", repository / "shell" / "state.json")
+    works: dict[str, Callable[[], float]] = {
+        "bare": lambda: process(BARE, repository), "hook": stopping(repository),
+    }  # fmt: skip
+    if shutil.which("jq") and shutil.which("flock"):
+        script = ["bash", str(ROOT / "bench" / "hook_update.sh"), str(repository / "shell" / "state.json")]
+        works["shell"] = lambda: process(script, repository, json.dumps(SEED).encode())
+    else:
+        missing.append("bash + jq: there is no jq (or no flock) here")
+    times = interleave(works, ROUNDS)
+    check(repository, ROUNDS + 1)
+    return times
+
+
+def longer_runs() -> Table:
+    """The state is decoded by every hook: what a run of thousands of attempts costs is shown, too."""
+    rows = []
+    for before in BEFORE:
+        with folder() as made:
+            repository = prepare(made, before + FEWER + 1, ended=before)
+            stop = stopping(repository, before)
+            times = interleave({"bare": lambda place=repository: process(BARE, place), "hook": stop}, FEWER)  # type: ignore[misc]
+            rows.append([f"{before:,}", f"{median_ms(times, 'hook'):.1f} ms", number(ratio(times, "hook", "bare"))])
+    return Table("A hook in a long run", ["attempts behind it", "median", "to bare"], rows)
+
+
+def stopping(repository: Path, first: int = 0) -> Callable[[], float]:
+    numbers = iter(range(first, 1 << 30))
+    return lambda: process(WORDS, repository, stop(repository, next(numbers)))
+
+
+def prepare(made: Path, attempts: int, ended: int = 0) -> Path:
+    """A feature with as many agents under way as there will be stops, and those before them done."""
+    subprocess.run(["git", "init", "-q", str(made)], check=True)
+    workspace = tenuto.open(str(made))
     workspace.feature_state.start("Bench", "What a hook costs", session=SESSION)
     with workspace.turn() as turn:
-        for number in range(rounds):
-            started = {"do": "DispatchAttempt", "attempt": f"agent-{number}", "role": "spec-writer", "agent": "claude"}
+        for place in range(attempts):
+            name = f"agent-{place}"
+            started = {"do": "DispatchAttempt", "attempt": name, "role": "spec-writer", "agent": "claude"}
             turn.do("bench", started | {"extra": {"session": SESSION, "depth": 1}})
-    (folder / "shell").mkdir()
-    shutil.copy(folder / ".feature-state.json", folder / "shell" / "state.json")
-    return folder
+            if place < ended:
+                turn.do(
+                    "bench",
+                    {
+                        "do": "FinishAttempt",
+                        "attempt": name,
+                        "status": "completed",
+                        "verdict": "DONE",
+                        "summary": "specified",
+                    },
+                )
+    return made
 
 
-def stop(repository: Path, number: int) -> bytes:
+def stop(repository: Path, place: int) -> bytes:
     return json.dumps({
         "session_id": SESSION, "transcript_path": str(repository / "t.jsonl"), "cwd": str(repository),
-        "permission_mode": "bypassPermissions", "agent_id": f"agent-{number}", "agent_type": "feature-dev-plus:spec-writer",
+        "permission_mode": "bypassPermissions", "agent_id": f"agent-{place}", "agent_type": "feature-dev-plus:spec-writer",
         "hook_event_name": "SubagentStop", "stop_hook_active": False, "last_assistant_message": "DONE: specified",
         "background_tasks": [], "session_crons": [],
     }).encode()  # fmt: skip
 
 
-def timed(command: list[str], payload: bytes, folder: Path) -> float:
-    environment = {"PATH": os.environ["PATH"]}
-    begun = time.perf_counter()
-    subprocess.run(command, input=payload, cwd=folder, env=environment, check=True)
-    return time.perf_counter() - begun
-
-
-def check(repository: Path, rounds: int) -> None:
+def check(repository: Path, stops: int) -> None:
     """A hook that did nothing would be fast."""
-    import tenuto
-
     run = tenuto.open(str(repository)).load("bench")
     ended = [attempt for attempt in run["attempts"].values() if attempt["status"] == "completed"]
-    assert len(ended) == rounds, f"{len(ended)} of {rounds} were recorded"
+    assert len(ended) == stops, f"{len(ended)} of {stops} were recorded"
     assert json.loads((repository / ".feature-state.json").read_text())["phases"]["spec"] == "completed"
 
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    main(int(sys.argv[1]) if sys.argv[1:] else 60)
+def count_instructions(missing: list[str]) -> Table | None:
+    if not shutil.which("valgrind"):
+        missing.append("instruction counts: there is no valgrind here")
+        return None
+    with folder() as made:
+        repository = prepare(made, 3)
+        process(WORDS, repository, stop(repository, 0))  # the first one of a repository does more
+        bare = instructions(BARE, repository, b"")
+        hook = instructions(WORDS, repository, stop(repository, 1))
+        check(repository, 2)
+    rows = [
+        ["bare interpreter", f"{bare / 1e6:.1f} million", "1"],
+        ["Tenuto's hook", f"{hook / 1e6:.1f} million", number(hook / bare)],
+    ]
+    return Table(
+        "Instructions (callgrind)",
+        ["", "executed", "to bare"],
+        rows,
+        "The kernel's part (files, flushes) is not counted.",
+    )
+
+
+def instructions(words: list[str], place: Path, payload: bytes) -> int:
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words]
+    done = subprocess.run(
+        command, input=payload, cwd=place, env={"PATH": os.environ["PATH"]}, capture_output=True, check=True
+    )
+    found = re.search(rb"Collected : (\d+)", done.stderr)
+    assert found, done.stderr[-500:]
+    return int(found[1])
+
+
+def jq_version() -> str:
+    return subprocess.run(["jq", "--version"], check=True, capture_output=True, text=True).stdout.strip()

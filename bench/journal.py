@@ -1,27 +1,70 @@
-"""The journal against bare SQLite: durable appends, loading long runs, many writers."""
+"""The journal against bare SQLite: durable appends, and many writers at once.
+
+Every writer is a process. Tenuto's decide, fold and append to one run under its lock; the bare ones insert a row, with SQLite's own
+busy handler. They wait for a word, so that starting them is not counted; the clock stops when the last one is done.
+"""
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from bench.measured import ROOT, Curves, Figure, Section, Table, Times, folder, number, ratio
 from tenuto.core.fold import apply, new_run
 from tenuto.stores.sqlite import SqliteJournal
 
-ROOT = Path(__file__).resolve().parents[1]
 AT = "2026-11-15T10:00:00.000Z"
+APPENDS = 400
+WRITERS, TOTAL, ROUNDS = (1, 4, 16, 64), 1280, 3
 
 
-def event(number: int) -> dict[str, Any]:
-    return {"type": "Noted", "v": 1, "at": AT, "by": "bench", "text": f"note {number}", "extra": {}}
+def measure() -> Section:
+    with folder() as made:
+        appended = appends(made)
+    rows, ours_series, bare_series, slowest = [], [], [], 0.0
+    for processes in WRITERS:
+        ours, bare = [], []
+        for _ in range(ROUNDS):
+            ours.append(written(processes, OURS, check_ours))
+            bare.append(written(processes, BARE, check_bare))
+        rows.append([
+            str(processes), number(middle(ours, 0), "/s"), number(middle(bare, 0), "/s"), number(middle(ours, 1), "s"),
+            number(middle(bare, 1), "s"), str(sum(one.lost for one in ours)),
+        ])  # fmt: skip
+        ours_series.append(middle(ours, 0))
+        bare_series.append(middle(bare, 0))
+        slowest = middle(ours, 1)
+    lost = sum(int(row[-1]) for row in rows)
+    found = ratio(appended, "ours", "bare")
+    figures = [
+        Figure("a durable append, in process", found, 1.5, "x", "a bare one-row commit"),
+        Figure("slowest answer to one of 64 writers", slowest, 5.0, "s"),
+        Figure("updates lost by 1 to 64 writers", lost, 0, ""),
+    ]
+    one, other = (statistics.median(appended[name]) * 1e6 for name in ("ours", "bare"))
+    tables = [
+        Table("One durable append", ["", "median", "to bare"], [["bare one-row commit", f"{other:.0f} us", "1"], ["Tenuto", f"{one:.0f} us", number(found)]]),
+        Table(f"{TOTAL:,} durable appends by several processes", ["writers", "Tenuto", "bare SQLite", "slowest answer", "bare: slowest", "lost"], rows),
+    ]  # fmt: skip
+    plot = Curves(
+        "writers.svg", "Durable appends per second, to one journal", "processes that write at once", "per second",
+        [float(one) for one in WRITERS], {"Tenuto": ours_series, "bare SQLite": bare_series},
+    )  # fmt: skip
+    text = (
+        "Everybody who was answered is durable: SQLite's write-ahead log, `synchronous=FULL`. Tenuto's writers stand in line, so that "
+        "nobody waits for long, and share a flush."
+    )
+    return Section("The journal", text, figures, tables, [plot])
+
+
+def event(place: int) -> dict[str, Any]:
+    return {"type": "Noted", "v": 1, "at": AT, "by": "bench", "text": f"note {place}", "extra": {}}
 
 
 def started() -> dict[str, Any]:
@@ -32,131 +75,118 @@ def started() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def appends(folder: Path, rounds: int = 400) -> None:
+def appends(made: Path) -> Times:
     """One event, durable, per commit; a one-row commit of bare SQLite (WAL, FULL) in between each two."""
-    bare = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    bare.execute("PRAGMA journal_mode=WAL")
-    bare.execute("PRAGMA synchronous=FULL")
-    bare.execute("CREATE TABLE event(id INTEGER PRIMARY KEY, body TEXT)")
-    journal = SqliteJournal(str(folder / "ours"))
+    bare = bare_database(made)
+    journal = SqliteJournal(str(made / "ours"))
     run: Any = new_run()
-    ours, theirs = [], []
+    times: Times = {"ours": [], "bare": []}
     body = str(event(0))
-    for number in range(rounds):
-        made = event(number) if number else started()
+    for place in range(APPENDS):
+        told = event(place) if place else started()
         before = time.perf_counter()
         with journal.write() as tx:
-            apply(run, made)
-            tx.append("a", run["version"] - 1, [made], run)
-        middle = time.perf_counter()
+            apply(run, told)
+            tx.append("a", run["version"] - 1, [told], run)
+        between = time.perf_counter()
         bare.execute("BEGIN IMMEDIATE")
         bare.execute("INSERT INTO event(body) VALUES(?)", (body,))
         bare.execute("COMMIT")
-        theirs.append(time.perf_counter() - middle)
-        ours.append(middle - before)
-    one, two = statistics.median(ours), statistics.median(theirs)
-    print(
-        f"durable append, in process   {one * 1e6:7.0f} us   bare one-row commit {two * 1e6:7.0f} us   ratio {one / two:.2f}   (target 1.5)"
-    )
+        times["bare"].append(time.perf_counter() - between)
+        times["ours"].append(between - before)
+    return times
 
 
-def loads(folder: Path) -> None:
-    """A run of 10,000 events and 400 attempts; and the same state after ten times fewer events."""
-    for events in (1_000, 10_000):
-        journal = SqliteJournal(str(folder / f"load{events}"))
-        run: Any = new_run()
-        batch = [started()]
-        for number in range(400):
-            batch.append({
-                "type": "AttemptDispatched", "v": 1, "at": AT, "by": "bench", "attempt": f"a{number}", "step": "s", "role": "r", "agent": "x",
-                "task": "", "item": None, "iteration": 1, "number": 1, "summary": "did something", "reserved": {}, "extra": {},
-            })  # fmt: skip
-        batch += [event(number) for number in range(events - len(batch))]
-        for at in range(0, len(batch), 100):
-            part = batch[at : at + 100]
-            for made in part:
-                apply(run, made)
-            with journal.write() as tx:
-                tx.append("a", run["version"] - len(part), part, run)
-        times = []
-        for _ in range(30):
-            before = time.perf_counter()
-            with journal.read() as reader:
-                reader.load("a")
-            times.append(time.perf_counter() - before)
-        print(
-            f"load a run of {events:6d} events, 400 attempts   {statistics.median(times) * 1e3:6.1f} ms   (target 50 ms, no growth with events)"
-        )
+def bare_database(made: Path) -> sqlite3.Connection:
+    bare = sqlite3.connect(made / "bare.db", isolation_level=None, timeout=600)
+    bare.execute("PRAGMA journal_mode=WAL")
+    bare.execute("PRAGMA synchronous=FULL")
+    bare.execute("CREATE TABLE IF NOT EXISTS event(id INTEGER PRIMARY KEY, body TEXT)")
+    return bare
 
 
-WRITER = """
-import sys, time
-sys.path.insert(0, sys.argv[1])
-from tenuto.core.fold import apply
-from tenuto.stores.sqlite import SqliteJournal
-journal, slowest = SqliteJournal(sys.argv[2]), 0.0
+# ---- many writers ----------------------------------------------------------------------------------
+
+_LOOP = """
+print(flush=True)
+sys.stdin.readline()
+slowest = 0.0
 for number in range(int(sys.argv[4])):
     before = time.monotonic()
-    with journal.write() as tx:
-        run = tx.load("a")
-        event = {"type": "Noted", "v": 1, "at": "2026-11-15T10:00:00.000Z", "by": sys.argv[3], "text": str(number), "extra": {}}
-        apply(run, event)
-        tx.append("a", run["version"] - 1, [event], run)
+    write(number)
     slowest = max(slowest, time.monotonic() - before)
 print(slowest, flush=True)
 import posix
 posix._exit(0)  # as every command of Tenuto does: closing the journal would checkpoint it
 """
-
-
-def writers(folder: Path, processes: int, each: int, slow_flushes: bool = False) -> None:
-    """`slow_flushes`: 3 ms are added to every flush (strace holds the call), as on a slower disk."""
-    folder = folder / f"many{slow_flushes}"
-    journal = SqliteJournal(str(folder))
-    run: Any = new_run()
-    apply(run, started())
+OURS = f"""
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from tenuto.core.fold import apply
+from tenuto.stores.sqlite import SqliteJournal
+journal = SqliteJournal(sys.argv[2] + "/many")
+def write(number):
     with journal.write() as tx:
-        tx.append("a", 0, [started()], run)
-    before = time.perf_counter()
-    command = [sys.executable, "-I", "-S", "-c", WRITER, str(ROOT), str(folder)]
-    if slow_flushes:
-        held = "inject=fsync,fdatasync:delay_exit=3000"
-        command = [
-            "strace",
-            "-f",
-            "--seccomp-bpf",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            "trace=fsync,fdatasync",
-            "-e",
-            held,
-            *command,
-        ]
-    made = [subprocess.Popen([*command, f"w{n}", str(each)], stdout=subprocess.PIPE) for n in range(processes)]
-    slowest = max(float(process.communicate()[0]) for process in made)
-    took = time.perf_counter() - before
-    with journal.read() as reader:
-        found = [e for e in reader.events("a") if e["type"] == "Noted"]
-        complete = reader.version("a") == processes * each + 1 and len(found) == processes * each
-    slowed = ", 3 ms added to each flush" if slow_flushes else ""
-    print(
-        f"{processes} processes x {each} appends{slowed}   {took:5.1f} s   slowest answer {slowest:.2f} s   lost {processes * each - len(found)}   every number once: {complete}"
-    )
+        run = tx.load("a")
+        event = {{"type": "Noted", "v": 1, "at": "{AT}", "by": sys.argv[3], "text": str(number), "extra": {{}}}}
+        apply(run, event)
+        tx.append("a", run["version"] - 1, [event], run)
+{_LOOP}"""
+BARE = f"""
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from bench.journal import bare_database, event
+bare = bare_database(Path(sys.argv[2]))
+body = str(event(0))
+def write(number):
+    bare.execute("BEGIN IMMEDIATE")
+    bare.execute("INSERT INTO event(body) VALUES(?)", (body,))
+    bare.execute("COMMIT")
+{_LOOP}"""
 
 
-def main() -> None:
-    folder = Path(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
-    try:
-        appends(folder)
-        loads(folder)
-        writers(folder, 64, 100)
-        if shutil.which("strace"):
-            writers(folder, 64, 10, slow_flushes=True)
-    finally:
-        shutil.rmtree(folder)
+class Written(NamedTuple):
+    per_second: float
+    slowest: float
+    lost: int
 
 
-if __name__ == "__main__":
-    main()
+def middle(found: list[Written], place: int) -> float:
+    return statistics.median(one[place] for one in found)
+
+
+def written(processes: int, program: str, check: Callable[[Path], int]) -> Written:
+    each = TOTAL // processes
+    with folder() as made:
+        bare_database(made).close()
+        journal = SqliteJournal(str(made / "many"))
+        run: Any = new_run()
+        apply(run, started())
+        with journal.write() as tx:
+            tx.append("a", 0, [started()], run)
+        words = [sys.executable, "-I", "-c", program, str(ROOT), str(made)]
+        pipe = subprocess.PIPE
+        made_ready = [subprocess.Popen([*words, f"w{n}", str(each)], stdin=pipe, stdout=pipe) for n in range(processes)]
+        for one in made_ready:
+            assert one.stdout and one.stdout.readline(), "a writer did not start"
+        begun = time.perf_counter()
+        for one in made_ready:
+            assert one.stdin
+            one.stdin.write(b"go\n")
+            one.stdin.flush()
+        slowest = max(float(one.communicate()[0]) for one in made_ready)
+        taken = time.perf_counter() - begun
+        return Written(TOTAL / taken, slowest, TOTAL - check(made))
+
+
+def check_ours(made: Path) -> int:
+    """How many are there, each with a number of its own."""
+    with SqliteJournal(str(made / "many")).read() as reader:
+        found = [one for one in reader.events("a") if one["type"] == "Noted"]
+        assert reader.version("a") == len(found) + 1
+        return len({(one["by"], one["text"]) for one in found})
+
+
+def check_bare(made: Path) -> int:
+    return int(bare_database(made).execute("SELECT count(*) FROM event").fetchone()[0])

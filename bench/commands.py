@@ -1,0 +1,73 @@
+"""The context manager's commands as processes, against a bare interpreter."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bench.measured import ROOT, Bars, Figure, Section, Table, folder, median_ms, number, process, ratio
+
+BARE = [sys.executable, "-I", "-S", "-c", "pass"]
+BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tenuto.entrypoints.launch import main; main()"
+TENUTO = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), "context"]
+ROUNDS = 25
+
+SPEC = """# Spec\n\n## Signatures\n\n```ts\nexport function parse(text: string): Row[];\n```\n
+## Edge cases\n\n- An empty text gives no rows.\n- A row with too few cells is refused.\n
+## Background\n\nLong ago somebody wanted rows.\n"""
+# (name, command, what it may cost in bare starts); %d is the round
+COMMANDS = [
+    ("INIT", "INIT task: task %d", 2.5),
+    ("START_PHASE", "START_PHASE phase: architect", 2.5),
+    ("END_PHASE", "END_PHASE phase: architect status: success", 2.5),
+    ("SET_GATE", "SET_GATE gate: design prompt: Review artifacts: spec.md", 2.5),
+    ("RESUME approve", "RESUME decision: approve", 2.5),
+    ("PAUSE", "PAUSE reason: stuck recommendations: a, b", 2.5),
+    ("RESUME retry", "RESUME decision: retry", 2.5),
+    ("LIST", "LIST", 2.5),
+    ("STORE", f"STORE phase: spec content: {SPEC}", 6),
+    ("RETRIEVE", "RETRIEVE for_phase: implementation", 6),
+    ("QUERY", "QUERY question: too few cells", 6),
+    ("SUMMARY", "SUMMARY", 6),
+    ("METRICS", "METRICS format: detailed", 6),
+    ("HISTORY", "HISTORY filter: task-0", 6),
+]
+
+
+def measure() -> Section:
+    with folder() as made:
+        os.mkdir(made / ".git")
+        rounds = iter(range(ROUNDS + 3))
+
+        def one_round() -> dict[str, tuple[float, float]]:
+            place, found = next(rounds), {}
+            for name, words, _ in COMMANDS:
+                bare = process(BARE, made)
+                found[name] = (bare, process([*TENUTO, words.replace("%d", str(place))], made))
+            return found
+
+        one_round(), one_round()  # fill caches
+        rounds_made = [one_round() for _ in range(ROUNDS)]
+    return told(rounds_made)
+
+
+def told(rounds: list[dict[str, tuple[float, float]]]) -> Section:
+    rows, bars, figures = [], [], []
+    for name, _, allowed in COMMANDS:
+        times = {"bare": [one[name][0] for one in rounds], "ours": [one[name][1] for one in rounds]}
+        found = ratio(times, "ours", "bare")
+        rows.append([name, f"{median_ms(times, 'ours'):.1f} ms", number(found), f"{allowed:g}"])
+        bars.append((f"Tenuto {name}", found))
+        figures.append(Figure(f"{name} as a process", found, allowed, "x", "a bare interpreter"))
+    text = (
+        "Each command of the context manager as a process of its own, durable where it changes something. Between each two, "
+        f"a bare `python -I -S -c pass`; {ROUNDS} rounds."
+    )
+    table = Table("Commands, as processes", ["command", "median", "to bare", "target"], rows)
+    return Section(
+        "Commands",
+        text,
+        figures,
+        [table],
+        [Bars("commands.svg", "Commands as processes, in bare interpreter starts", bars, 2.5)],
+    )

@@ -1,0 +1,148 @@
+"""What a part of the benchmark hands over, and how times are taken.
+
+    interleave    every work once per round, in turning order: whatever else the machine does falls on all of them
+    ratio         the median of the ratios within rounds, so that a slow minute counts for both
+    Section       figures with their targets, tables and plots: what is printed, and what page.py writes
+
+Ratios travel between machines, milliseconds do not: a target is a ratio wherever there is something to compare with.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Times = dict[str, list[float]]
+
+
+class Figure(NamedTuple):
+    """A number that has a target, at most or (with `least`) at least."""
+
+    what: str
+    value: float
+    target: float
+    unit: str = "x"
+    against: str = ""
+    least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.target if self.least else self.value <= self.target
+
+
+class Table(NamedTuple):
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+class Bars(NamedTuple):
+    """Ratios to a limit, which is 1."""
+
+    file: str
+    title: str
+    rows: list[tuple[str, float]]  # whoever's name begins with Tenuto stands out
+    target: float | None = None
+
+
+class Curves(NamedTuple):
+    """How something grows; both axes are logarithmic."""
+
+    file: str
+    title: str
+    across: str
+    up: str
+    x: list[float]
+    series: dict[str, list[float]]
+
+
+class Section(NamedTuple):
+    title: str
+    text: str
+    figures: list[Figure]
+    tables: list[Table]
+    plots: list[Bars | Curves] = []  # noqa: RUF012  # never changed
+    missing: list[str] = []  # noqa: RUF012  # what could not be measured here, and why
+
+
+def interleave(works: dict[str, Callable[[], float]], rounds: int, warm: int = 1) -> Times:
+    times: Times = {name: [] for name in works}
+    for number in range(-warm, rounds):
+        turned = list(works.items())[:: -1 if number % 2 else 1]
+        for name, work in turned:
+            taken = work()
+            if number >= 0:
+                times[name].append(taken)
+    return times
+
+
+def ratio(times: Times, name: str, to: str) -> float:
+    return statistics.median(one / other for one, other in zip(times[name], times[to], strict=True))
+
+
+def median_ms(times: Times, name: str) -> float:
+    return statistics.median(times[name]) * 1000
+
+
+def calls(work: Callable[[], object], times: int) -> float:
+    """The median seconds of a call in this process."""
+    work()
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
+
+
+def process(words: list[str], folder: Path, payload: bytes = b"") -> float:
+    """The seconds that a process takes, from its start to its end."""
+    begun = time.perf_counter()
+    done = subprocess.run(
+        words, check=False, input=payload, cwd=folder, env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    taken = time.perf_counter() - begun
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)[-200:]} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
+    return taken
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Gone afterwards; TMPDIR says on which disk."""
+    made = Path(tempfile.mkdtemp(prefix="tenuto-bench-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def in_folder(work: Callable[[Path], float]) -> float:
+    with folder() as made:
+        return work(made)
+
+
+def number(value: float, unit: str = "") -> str:
+    """Three digits that mean something."""
+    text = (
+        f"{value:,.0f}"
+        if value >= 100
+        else f"{value:.1f}"
+        if value >= 20
+        else f"{value:.2f}"
+        if value >= 0.1
+        else f"{value:.3f}"
+    )
+    return f"{text} {unit}".strip() if unit != "x" else f"{text} x"
