@@ -35,6 +35,10 @@ def session_started(workspace: Workspace, heard: Heard) -> str:
 
 
 def prompt_given(workspace: Workspace, heard: Heard) -> str:
+    if heard["text"].startswith("/tenuto:"):
+        from tenuto.drivers.hooks.typed import decided
+
+        return decided(workspace, heard)
     if heard["host"] != "gemini":
         return ""
     with workspace.journal.read() as reader:
