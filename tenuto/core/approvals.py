@@ -66,6 +66,8 @@ def doubts(pipeline: Any, run: Run, events: Iterable[Any]) -> Iterator[str]:
             case "Engaged" if event["queue"]:
                 # What lies before the place where an engine took over was somebody else's to decide.
                 first = order.index(event["queue"][0]["step"]) if event["queue"][0]["step"] in order else 0
+            case "SettingsChanged" if PROTECTION in event["changes"]:
+                yield f"event {number}: how gates are protected was changed under way"
             case "GateOpened":
                 waiting = event["gate"]
             case "GateDecided":

@@ -151,6 +151,7 @@ class DecideGate(Asked):
     do: Literal["DecideGate"]
     decision: str  # approve, reject, revise
     who: str
+    gate: NotRequired[str]  # the one that was seen; another one by now voids the decision
     feedback: NotRequired[str]
     shown: NotRequired[list[Shown]]  # what the artifacts are now; another hash voids the decision
     proof: NotRequired[Json]

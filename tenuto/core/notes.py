@@ -81,7 +81,8 @@ def answers_recorded(run: Run, e: Any) -> None:
 
 
 def settings_changed(run: Run, e: Any) -> None:
-    merge(run["settings"], e["changes"])
+    """How gates are protected is settled at the start: an event that says otherwise was decided by nobody."""
+    merge(run["settings"], {name: value for name, value in e["changes"].items() if name != "gate_protection"})
 
 
 def budget_changed(run: Run, e: Any) -> None:

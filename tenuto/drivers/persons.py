@@ -37,8 +37,11 @@ def decide_gate(
     signature: str = "",
     signer: str = "",
     passed_on: str = "",
+    gate: str = "",
 ) -> Run:
     """Once, for exactly what was shown. The engine goes on with it when it is next driven.
+
+    `gate`: the one that the person saw, where it is known; a decision that comes late is not for the next one.
 
     `passed_on`: by what a model passes a person's word on, where the settings allow that.
     """
@@ -60,7 +63,7 @@ def decide_gate(
             "who": signer or who(),
             "shown": shown,
             "proof": {**given, "passed_on": passed_on} if passed_on else given,
-        }
+        } | ({"gate": gate} if gate else {})
         turn.do(name, decided, _pipeline(turn, run))
         return run
 

@@ -44,7 +44,7 @@ def sit(
         told = ask(run) if ask is not None else None
         if told is None:
             break
-        decide_gate(workspace, name, told[0], told[1], settings)
+        decide_gate(workspace, name, told[0], told[1], settings, gate=run["gate"]["id"] if run["gate"] else "")
     notify(workspace, run, settings)
     return run
 

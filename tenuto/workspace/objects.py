@@ -73,17 +73,18 @@ def content_of(state: str, reader: Reader, sha: str) -> bytes | str:
 
 
 def hash_at(root: str, path: str) -> str | None:
-    """The hash of a file below the repository; None where there is none."""
+    """The hash of a file below the repository; None where there is none, or something else: a folder, a pipe, a link."""
     spot = place(root, path, create=False)
     if spot is None:
         return None
     with spot:
         try:
-            file = posix.open(spot.name, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC, dir_fd=spot.fd)
+            file = posix.open(spot.name, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=spot.fd)
         except OSError:
             return None
     try:
-        return hash_file(file)[0]
+        plain = posix.fstat(file).st_mode & 0o170000 == 0o100000
+        return hash_file(file)[0] if plain else None
     finally:
         posix.close(file)
 

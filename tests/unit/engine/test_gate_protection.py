@@ -249,3 +249,12 @@ def test_an_agent_of_another_user_works_and_cannot_write_the_journal(gated: Path
     assert (folder / "design.md").read_text() == "nobody\n"
     assert say("verify").status == 0
     assert loads(say("status", "--json").out)["data"]["gates"] == "isolated"
+
+
+def test_a_protection_that_was_taken_away_under_way_still_holds(gated: Path, say: Say, key: str) -> None:
+    """Nobody can decide such an event; one that stands in the journal changes nothing, and is named."""
+    begin(say)
+    forge(gated, {"type": "SettingsChanged", "changes": {"gate_protection": None}}, {**APPROVAL, "proof": {"level": "guarded"}})
+    assert go_on(say).error["code"] == "forged-decision"
+    assert not (gated / "docs/x/built.md").exists()
+    assert "how gates are protected was changed under way" in say("verify", "--json").error["message"]

@@ -1,0 +1,343 @@
+"""Promise 7: gates fail closed, are decided once, by a person, for exactly what was shown.
+
+    signed     decisions with signatures that are nobody's, or somebody's over something else
+    stale      approvals after what was shown was changed, even by a byte
+    racing     many decide at once: one of them counts
+    surfaces   an agent at work in the same repository tries everything that Tenuto offers, in disguise (attacker.py)
+    written    at level signed, whoever knows the journal well writes to the database directly: found out, not carried on
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tenuto
+from prove import attacker, gated
+from prove.frame import Amount, Progress, Result, dice, place, require, silent
+from prove.gated import RUN, SHOWN
+from tenuto.core.fold import FOLD_VERSION, apply
+from tenuto.drivers import protection
+from tenuto.drivers.persons import decide_gate
+from tenuto.drivers.settings import read_settings
+from tenuto.encoding import digest, dumps
+from tenuto.errors import TenutoError
+
+FULL = {"signed": 2_600, "stale": 6_500, "racing": 110, "written": 300}
+SAMPLE = {"signed": 40, "stale": 150, "racing": 3, "written": 14}
+RACERS = 8
+
+
+def prove(amount: Amount, tell: Progress) -> Result:
+    require("ssh-keygen")
+    wanted = FULL if amount.full else SAMPLE
+    with place() as folder:
+        signed, guarded = gated.make(folder, "signed"), gated.make(folder, "guarded")
+        parts: dict[str, Callable[[Progress], list[str]]] = {
+            "signed": lambda step: _signed(signed, wanted["signed"], step),
+            "stale": lambda step: _stale(guarded, wanted["stale"], step),
+            "racing": lambda step: _racing(guarded, wanted["racing"], step),
+            "written": lambda step: _written(signed, wanted["written"], step),
+        }
+        tries = attacker.tries(amount.full)
+        total = sum(wanted.values()) + len(tries)
+        done, violations = 0, list[str]()
+        for name, part in parts.items():
+            violations += part(lambda now, of, before=done: tell(before + now, total))  # type: ignore[misc]
+            done += wanted[name]
+        violations += attacker.attack(guarded, tries)
+        tell(total, total)
+    decisions = wanted["signed"] + wanted["stale"] + wanted["racing"] * RACERS
+    figures = {
+        "decisions": f"{decisions:,}", "surfaces": f"{len(tries):,}", "database writes": f"{wanted['written']:,}",
+        "accepted or undetected": str(len(violations)),
+    }  # fmt: skip
+    return Result(decisions + len(tries) + wanted["written"], violations, figures)
+
+
+def control(amount: Amount) -> Result:
+    """Signatures that are not looked at, and hashes that are not compared."""
+    from tenuto.core.decisions import gates
+
+    require("ssh-keygen")
+    kept = protection.is_signed, gates._refuse_stale
+    protection.is_signed, gates._refuse_stale = lambda *_: True, lambda *_: None
+    try:
+        with place() as folder:
+            signed = gated.make(folder, "signed")
+            found = _signed(signed, 12, silent) + _stale(gated.make(folder, "guarded"), 5, silent)
+            return Result(17, found, {})
+    finally:
+        protection.is_signed, gates._refuse_stale = kept
+
+
+# ---- signatures ------------------------------------------------------------------------------------
+
+
+def _signed(made: Path, count: int, tell: Progress) -> list[str]:
+    """Every one of them must be refused. Signatures of things that were really signed are made once and used often."""
+    root = gated.copy(made, "signed")
+    workspace, settings = tenuto.open(str(root)), read_settings(str(root))
+    run = workspace.load(RUN)
+    stock = _stock(run, made.parent)
+    found: list[str] = []
+    for number in range(count):
+        chance = dice("signed", number)
+        decision, feedback, signature, signer, what = _forgery(chance, stock)
+        try:
+            decide_gate(workspace, RUN, decision, feedback, settings, signature, signer)
+        except TenutoError:
+            pass
+        else:
+            found.append(f"signed {number}: accepted: {what}")
+            workspace.journal.close()
+            root = gated.copy(made, f"signed-{number}")
+            workspace = tenuto.open(str(root))
+        tell(number + 1, count)
+    workspace.journal.close()
+    return found + [f"signed: {words}" for words in gated.passed(root)]
+
+
+def _stock(run: Any, folder: Path) -> dict[str, str]:
+    """True signatures, each over something else than what is to be decided; and true words, signed by somebody else."""
+    gate = run["gate"]
+    others = {
+        "another run": {**run, "id": "y"}, "another gate": {**run, "gate": {**gate, "id": "gate-0"}},
+        "another name": {**run, "gate": {**gate, "name": "look2"}},
+        "other files": {**run, "gate": {**gate, "shown": [{**one, "sha256": digest(b"other")} for one in gate["shown"]]}},
+        "no files": {**run, "gate": {**gate, "shown": []}},
+    }  # fmt: skip
+    made = {what: protection.sign(protection.said(other, "approve", ""), str(folder / "ada")) for what, other in others.items()}
+    made["a rejection"] = protection.sign(protection.said(run, "reject", ""), str(folder / "ada"))
+    made["other words"] = protection.sign(protection.said(run, "approve", "but"), str(folder / "ada"))
+    made["mallory"] = protection.sign(protection.said(run, "approve", ""), str(folder / "mallory"))
+    return made
+
+
+def _forgery(chance: random.Random, stock: dict[str, str]) -> tuple[str, str, str, str, str]:
+    what = chance.choice([*stock, *stock, "nothing", "nobody", "garbage", "damaged"])
+    signature = stock.get(what, "")
+    signer = "ada"
+    if what == "nobody":
+        signature, signer = stock["other words"], chance.choice(["", "bob", "mallory", "*", "ada,bob", "ada\nbob", "-f"])
+    elif what == "garbage":
+        signature = "".join(chr(chance.randrange(32, 127)) for _ in range(chance.randrange(1, 400)))
+    elif what == "damaged":
+        # Some of the last digits of base64 stand for nothing; the middle is always part of what is signed.
+        text = list(stock["mallory"])
+        at = chance.randrange(60, len(text) - 60)
+        text[at] = "A" if text[at] != "A" else "B"
+        signature = "".join(text)
+    decision = "revise" if what == "a rejection" else "approve"
+    return decision, "", signature, signer, what
+
+
+# ---- what was shown --------------------------------------------------------------------------------
+
+
+def _stale(made: Path, count: int, tell: Progress) -> list[str]:
+    root = gated.copy(made, "stale")
+    workspace = tenuto.open(str(root))
+    path = root / SHOWN
+    shown = path.read_bytes()
+    found: list[str] = []
+    for number in range(count):
+        chance = dice("stale", number)
+        what = _change(path, shown, chance)
+        try:
+            decide_gate(workspace, RUN, "approve", "", {}, gate=chance.choice(["", "", "gate-1"]))
+        except TenutoError:
+            pass
+        else:
+            found.append(f"stale {number}: approved though what was shown was {what}")
+            workspace.journal.close()
+            root = gated.copy(made, f"stale-{number}")
+            workspace, path = tenuto.open(str(root)), root / SHOWN
+        _put_back(path, shown)
+        tell(number + 1, count)
+    for decision in ("approve", "reject", "revise"):
+        try:
+            decide_gate(workspace, RUN, decision, "", {}, gate="gate-0")
+            found.append(f"{decision} for a gate that is not the open one was accepted")
+        except TenutoError:
+            pass
+    workspace.journal.close()
+    return found + [f"stale: {words}" for words in gated.passed(root)]
+
+
+def _change(path: Path, shown: bytes, chance: random.Random) -> str:
+    kind = chance.choice(["flipped", "flipped", "cut", "longer", "gone", "a folder", "a link", "a pipe", "empty"])
+    text = bytearray(shown)
+    if kind == "flipped":
+        text[chance.randrange(len(text))] ^= 1 << chance.randrange(8)
+        path.write_bytes(bytes(text))
+    elif kind in ("cut", "empty"):
+        path.write_bytes(shown[: chance.randrange(len(shown)) if kind == "cut" else 0])
+    elif kind == "longer":
+        path.write_bytes(shown + chance.randbytes(chance.randrange(1, 9)))
+    else:
+        path.unlink()
+        if kind == "a folder":
+            path.mkdir()
+        elif kind == "a pipe":
+            os.mkfifo(path)
+        elif kind == "a link":
+            (path.parent / "other.md").write_bytes(shown + b"and more")
+            path.symlink_to("other.md")
+    return kind
+
+
+def _put_back(path: Path, shown: bytes) -> None:
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    elif path.is_symlink() or path.is_fifo():
+        path.unlink()
+    path.write_bytes(shown)
+
+
+# ---- at once ---------------------------------------------------------------------------------------
+
+
+def _racing(made: Path, count: int, tell: Progress) -> list[str]:
+    """Each round, eight processes decide; the journal must show one decision, and one of them must be told that it counts."""
+    found: list[str] = []
+    for number in range(count):
+        root = gated.copy(made, f"race-{number}")
+        words = [dice("racing", number, racer).choice(["approve", "revise", "reject"]) for racer in range(RACERS)]
+        told = _race(root, words)
+        workspace = tenuto.open(str(root))
+        with workspace.journal.read() as reader:
+            decided = [event["decision"] for event in reader.events(RUN) if event["type"] == "GateDecided"]
+        workspace.journal.close()
+        accepted = [word for word, status in zip(words, told, strict=True) if status == 0]
+        if len(decided) != 1 or accepted != decided:
+            found.append(f"racing {number}: {words}: the journal says {decided}, and {accepted} were told that it counts")
+        tell(number + 1, count)
+    return found
+
+
+def _race(root: Path, words: list[str]) -> list[int]:
+    readable, writable = os.pipe()
+    pids = []
+    for word in words:
+        pid = os.fork()
+        if pid == 0:
+            status = 3
+            try:
+                workspace = tenuto.open(str(root))
+                os.close(writable)
+                os.read(readable, 1)  # until all are there
+                decide_gate(workspace, RUN, word, "", {})
+                status = 0
+            except TenutoError:
+                status = 1
+            finally:
+                os._exit(status)
+        pids.append(pid)
+    os.close(readable)
+    os.close(writable)
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
+# ---- the database ----------------------------------------------------------------------------------
+
+
+def _written(made: Path, count: int, tell: Progress) -> list[str]:
+    """Whatever was written: an engine does not go on past the gate, and a look finds it."""
+    found: list[str] = []
+    stock = _stock(_load(made), made.parent)
+    for number in range(count):
+        root = gated.copy(made, f"written-{number}")
+        chance = dice("written", number)
+        what = _write(root, chance, stock)
+        workspace = tenuto.open(str(root))
+        try:
+            status = gated.go_on(workspace, made.parent)["status"]
+            if (root / gated.BEHIND).exists() or status not in ("waiting_gate", "failed"):
+                found.append(f"written {number}: {what}: the engine went on; the run is {status}")
+        except TenutoError:
+            pass
+        signers = (made / ".tenuto" / "signers").read_text()
+        if not _is_seen(workspace, signers):
+            found.append(f"written {number}: {what}: not found out")
+        workspace.journal.close()
+        tell(number + 1, count)
+    return found
+
+
+def _load(root: Path) -> Any:
+    workspace = tenuto.open(str(root))
+    try:
+        return workspace.load(RUN)
+    finally:
+        workspace.journal.close()
+
+
+def _is_seen(workspace: Any, signers: str) -> bool:
+    """What `tenuto verify --signers` looks at."""
+    from tenuto.workspace.examine import examine
+
+    bad = [one for one in examine(workspace, RUN)["findings"] if one["severity"] == "damage"]
+    return bool(bad or list(protection.forgeries(workspace, RUN, signers)))
+
+
+def _write(root: Path, chance: random.Random, stock: dict[str, str]) -> str:
+    what = chance.choice(["approved", "walked around", "not open", "kept state", "unlevelled", "raw", "removed"])
+    proof = chance.choice([
+        {}, {"level": "guarded"}, {"level": "signed"}, {"level": "signed", "signature": chance.choice([*stock.values()]), "signer": "ada"},
+    ])  # fmt: skip
+    decided = _approval(proof, chance.choice(["ada", "mallory", ""]))
+    begun: dict[str, Any] = {"type": "StepStarted", "step": "build", "item": None, "iteration": 1, "hop": None, "key": "k"}
+    if what == "approved":
+        gated.forge(root, decided, *([begun] if chance.random() < 0.3 else []))
+    elif what == "walked around":
+        gated.forge(root, begun)
+    elif what == "not open":
+        gated.forge(root, {**decided, "gate": f"gate-{chance.randrange(2, 9)}"})
+    elif what == "kept state":
+        _keep_another_state(root, decided)
+    elif what == "unlevelled":
+        gated.forge(root, {"type": "SettingsChanged", "changes": {"gate_protection": None}}, decided)
+    elif what == "raw":
+        _raw(root, chance)
+    else:
+        _raw(root, chance, "DELETE FROM event WHERE run='x' AND seq=(SELECT max(seq) FROM event WHERE run='x')")
+    return f"{what}, {sorted(proof)}"
+
+
+def _approval(proof: dict[str, Any], who: str) -> dict[str, Any]:
+    return {
+        "type": "GateDecided", "gate": "gate-1", "name": "look", "step": "look", "decision": "approve", "approved": True,
+        "feedback": "", "who": who, "proof": proof,
+    }  # fmt: skip
+
+
+def _keep_another_state(root: Path, decided: dict[str, Any]) -> None:
+    workspace = tenuto.open(str(root))
+    with workspace.journal.write() as tx:
+        run = tx.load(RUN)
+        assert run is not None
+        version = run["version"]
+        apply(run, {"v": 1, "at": run["updated_at"], "by": "ada", **decided})  # type: ignore[arg-type, typeddict-item]
+        run["version"] = version
+        tx._db.execute("UPDATE state SET seq=?, fold=?, body=? WHERE run=?", (version, FOLD_VERSION, dumps(run), RUN))  # type: ignore[attr-defined]
+    workspace.journal.close()
+
+
+def _raw(root: Path, chance: random.Random, statement: str = "") -> None:
+    """Into the text of an event, without a thought for its digest."""
+    workspace = tenuto.open(str(root))
+    with workspace.journal.write() as tx:
+        db = tx._db  # type: ignore[attr-defined]
+        if statement:
+            db.execute(statement)
+        else:
+            seqs = [seq for (seq,) in db.execute("SELECT seq FROM event WHERE run=? ORDER BY seq", (RUN,))]
+            seq = chance.choice(seqs)
+            db.execute("UPDATE event SET body=replace(body, '\"by\"', '\"who\"') WHERE run=? AND seq=?", (RUN, seq))
+    workspace.journal.close()
+
+
