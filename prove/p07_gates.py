@@ -26,7 +26,7 @@ from tenuto.drivers.settings import read_settings
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
 
-FULL = {"signed": 2_600, "stale": 6_500, "racing": 110, "written": 300}
+FULL = {"signed": 2_600, "stale": 6_600, "racing": 110, "written": 300}
 SAMPLE = {"signed": 40, "stale": 150, "racing": 3, "written": 14}
 RACERS = 8
 

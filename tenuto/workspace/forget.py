@@ -19,6 +19,7 @@ from tenuto.files.places import place, write_all
 from tenuto.stores.redact import erase, redact, scrub_event
 from tenuto.stores.redaction import MARK, Redaction
 from tenuto.workspace.objects import content_of, put_object
+from tenuto.workspace.reconcile import tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,14 +205,32 @@ def _exchange(folder: int | None, name: str, made: bytes) -> None:
 
 
 def _places(workspace: Workspace, reader: Reader) -> Iterator[tuple[str, str, str]]:
-    """(root, path, key of its renders) of every file that was ever written from the journal and has a place."""
+    """(root, path, key of its renders) of every file that was ever written from the journal and has a place, and of those
+    that agents wrote and a run took in: its artifacts, its documents."""
+    written = set()
     for key, _, _ in reader.projected():
         tree, _, path = key.rpartition("//")
         root = workspace.root_of(tree)
         if root is not None:
+            written.add((root, path))
             yield root, path, key
     for path, _ in reader.logs():
         yield workspace.root, path, ""
+    for root, path in dict.fromkeys(_taken_in(workspace, reader)):
+        if (root, path) not in written:
+            yield root, path, ""
+
+
+def _taken_in(workspace: Workspace, reader: Reader) -> Iterator[tuple[str, str]]:
+    repo = reader.load_repo()
+    for card in reader.runs():
+        run = reader.load(card["id"])
+        root = workspace.root_of(tree_of(run)) if run is not None else None
+        if run is None or root is None:
+            continue
+        yield from ((root, artifact["path"]) for artifact in run["artifacts"].values() if artifact["path"])
+        shown = [workspace.dialects[name] for name in run["dialects"] if name in workspace.dialects]
+        yield from ((root, path) for dialect in shown for path in dialect.paths(run, repo))
 
 
 def _holders(workspace: Workspace, redaction: Redaction) -> Iterator[str]:

@@ -224,3 +224,18 @@ def test_a_reader_in_the_way_is_named(say: Say, workspace: tenuto.Workspace, lea
         assert (answered.status, answered.error["code"], answered.error["retryable"]) == (1, "journal-in-use", True)
     assert say("forget", SECRET).status == 0
     assert not [path for path in Path(".git/tenuto").rglob("*") if path.is_file() and b"7f3a9" in path.read_bytes()]
+
+
+def test_what_an_agent_wrote_and_a_run_took_in_is_forgotten_where_it_stands(
+    say: Say, workspace: tenuto.Workspace, run: str, repository: Path
+) -> None:
+    """An artifact that an agent delivered was never written by Tenuto; its file is part of the run all the same."""
+    path = repository / "docs/design.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"the key is {SECRET}, do not tell\n")
+    with workspace.turn() as turn:
+        turn.keep_file(run, "design", "docs/design.md")
+    assert say("forget", SECRET).status == 0
+    assert path.read_text() == "the key is [forgotten], do not tell\n"
+    assert holders(repository) == []
+    assert say("verify").status == 0

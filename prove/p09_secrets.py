@@ -1,0 +1,188 @@
+"""Promise 9: declared secrets never reach disk, logs or output; an agent's environment is the allow-list exactly.
+
+Canaries sit in the environment that Tenuto is started with: some that nobody declared, which no agent may see, and some that
+the settings declare (`environment:`), which agents get and nobody else. After a run, with every way to look at it, none of
+them stands in any file or in anything that was said. Others slip in through every door there is (a request, a reply, an
+artifact, a question's answer, a hook); `tenuto forget` takes them out, and the chain still verifies.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from prove.frame import ROOT, Amount, Progress, Result, dice, place, repository, spread
+from prove.gated import tenuto_words
+from tenuto.drivers.jobs import ENVIRONMENT
+
+WORLDS, EACH = 5, 40
+HIDDEN, DECLARED = 20, 8  # of a world's canaries; the others slip in
+PIPELINE = """\
+name: small
+documents: docs/feature/{slug}
+shown_as: feature_docs
+memory: run
+given: [initial-request.md, memory.md]
+steps:
+  - {id: setup, action: [write-request, initialize-memory]}
+  - id: draft
+    agent: {role: designer, out: design.md, memory: write, questions: 1}
+    retry: {ERROR: 1}
+    on: {ERROR: halt}
+  - id: build
+    agent: {role: implementer, out: built.md}
+    on: {ERROR: halt}
+"""
+# It keeps its environment where Tenuto does not look, and leaks what it was told to.
+AGENT = """#!/bin/sh
+cat > /dev/null
+cp /proc/self/environ {folder}/seen-$TENUTO_ATTEMPT
+if [ "$TENUTO_ROLE" = designer ] && [ ! -e {folder}/asked ]; then
+  touch {folder}/asked; echo "QUESTION: is {question} right?"; exit 0
+fi
+for path in $TENUTO_OUTPUTS; do mkdir -p "$(dirname $path)"; echo "# $TENUTO_ROLE: {artifact}" > $path; done
+[ "$TENUTO_ROLE" = designer ] && echo "- {memory}" >> docs/feature/x/memory.md
+echo "to the log: {error}" >&2
+echo "DONE: {reply}"
+"""
+LOOKS = (
+    ["list"], ["status", "x"], ["history", "x"], ["logs", "x"], ["artifacts", "x"], ["memory", "x"], ["metrics", "x", "--format", "detailed"],
+    ["show", "x"], ["plan"], ["doctor"], ["verify"], ["status", "x", "--json"], ["export"],
+)  # fmt: skip
+DOORS = ("question", "artifact", "memory", "error", "reply", "request", "answer", "hook", "store", "note", "feedback", "prompt")
+
+
+class Found(NamedTuple):
+    canaries: int
+    said: int
+    violations: list[str]
+
+
+def prove(amount: Amount, tell: Progress) -> Result:
+    numbers = range(WORLDS if amount.full else 1)
+    seen = list(spread(_try, numbers, min(amount.jobs, 2), tell))
+    violations = [words for one in seen for words in one.violations]
+    figures = {
+        "canaries": str(sum(one.canaries for one in seen)), "commands that spoke": str(sum(one.said for one in seen)),
+        "found again": str(len(violations)),
+    }  # fmt: skip
+    return Result(sum(one.canaries for one in seen), violations, figures)
+
+
+def control(amount: Amount) -> Result:
+    """Before anything is forgotten, what slipped in is found: the search works."""
+    with place() as folder:
+        world = World(folder, 0)
+        world.leak()
+        return Result(len(world.slipped), list(world.traces(world.slipped.values())), {})
+
+
+def _try(number: int) -> Found:
+    with place() as folder:
+        world = World(folder, number)
+        world.leak()
+        world.look()
+        found = [f"world {number}: {words}" for words in (*world.environments(), *world.traces([*world.hidden.values(), *world.declared.values()]))]
+        if not list(world.traces(world.slipped.values())):
+            found.append(f"world {number}: nothing slipped in: the doors are shut, and forgetting was not tried")
+        world.forget()
+        found += [f"world {number}: after forget: {words}" for words in world.traces(world.slipped.values(), said=False)]
+        sound = world.tenuto("verify")
+        if sound.returncode:
+            found.append(f"world {number}: after forget, verify ends with {sound.returncode}: {sound.stderr[-300:]!r}")
+        return Found(EACH, len(world.said), found)
+
+
+class World:
+    def __init__(self, folder: Path, number: int) -> None:
+        chance = dice("secrets", number)
+        canaries = [f"canary{chance.randrange(16**12):012x}" for _ in range(EACH)]
+        self.folder, self.root, self.home = folder, repository(folder / "repository"), folder / "home"
+        self.hidden = {f"HIDDEN_{i}_TOKEN": text for i, text in enumerate(canaries[:HIDDEN])}
+        self.declared = {f"DECLARED_{i}_KEY": text for i, text in enumerate(canaries[HIDDEN : HIDDEN + DECLARED])}
+        self.slipped = dict(zip(DOORS, canaries[HIDDEN + DECLARED :], strict=True))
+        self.said: list[tuple[str, str]] = []
+        self.home.mkdir()
+        (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
+        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE)
+        (self.root / ".tenuto" / "config.yaml").write_text(f"environment: [{', '.join(self.declared)}]\n")
+        agent = folder / "agent.sh"
+        text = AGENT.replace("{folder}", str(folder))
+        for door, canary in self.slipped.items():
+            text = text.replace("{" + door + "}", canary)
+        agent.write_text(text)
+        agent.chmod(0o755)
+        (folder / "witness").mkdir()
+
+    @property
+    def outer(self) -> dict[str, str]:
+        """What Tenuto is started with."""
+        kept = {name: os.environ[name] for name in ("PATH", "LC_ALL", "GIT_CONFIG_NOSYSTEM") if name in os.environ}
+        return {**kept, "HOME": str(self.home), "TERM": "dumb", "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **self.hidden, **self.declared}
+
+    def tenuto(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(tenuto_words(*words), cwd=self.root, env=self.outer, input=given, capture_output=True, text=True, timeout=120, check=False)
+        self.said.append((" ".join(words), done.stdout + done.stderr))
+        return done
+
+    def leak(self) -> None:
+        s = self.slipped
+        agent = ("--agent", f"command:{self.folder}/agent.sh")
+        self.tenuto("run", f"Add {s['request']}", "--pipeline", "small", "--name", "x", *agent)
+        self.tenuto("answer", "x", f"yes, {s['answer']}")
+        self.tenuto("run", *agent)
+        self.tenuto("context", f"INIT task: y\ndescription: with {s['prompt']}")
+        self.tenuto("context", f"START_PHASE phase: architect\nprompt: {s['prompt']}")
+        self.tenuto("hook", "SubagentStop", given='{"hook_event_name":"SubagentStop","session_id":"s","agent_type":"t","last_assistant_message":"DONE: %s"}' % s["hook"])
+        import tenuto
+
+        workspace = tenuto.open(str(self.root))
+        with workspace.turn() as turn:
+            turn.do("x", {"do": "Note", "text": f"noted {s['note']}", "key": f"note:{s['note']}"})
+            turn.store("x", "dump", "docs/feature/x/dump.txt", f"KEY={s['store']}\n".encode())
+            turn.do("x", {"do": "SetFlags", "flags": {"feedback": s["feedback"]}})
+        workspace.journal.close()
+
+    def look(self) -> None:
+        for words in LOOKS:
+            self.tenuto(*words)
+
+    def forget(self) -> None:
+        for canary in self.slipped.values():
+            self.tenuto("forget", "-", given=canary + "\n")
+        self.said.clear()
+        self.look()
+
+    # ---- what is found
+
+    def environments(self) -> list[str]:
+        """Every agent's environment: what is on the list and set, what is declared, what Tenuto tells it, and nothing else."""
+        told = {f"TENUTO_{name}" for name in ("RUN", "STEP", "ATTEMPT", "ROLE", "ITEM", "OUTPUTS", "WORKDIR")}
+        allowed = {name: value for name, value in self.outer.items() if name in ENVIRONMENT or name in self.declared}
+        found = []
+        seen = list(self.folder.glob("seen-*"))
+        for path in seen:
+            pairs = dict(entry.split("=", 1) for entry in path.read_text().rstrip("\0").split("\0"))
+            pairs.pop("PWD", None)  # the shell's own
+            pairs.pop("OLDPWD", None)
+            pairs.pop("_", None)
+            pairs.pop("SHLVL", None)
+            ours = {name: pairs.pop(name) for name in told if name in pairs}
+            if pairs != allowed or set(ours) != told:
+                odd = sorted(set(pairs) ^ set(allowed)) + sorted(told - set(ours))
+                found.append(f"{path.name}: the environment differs in {odd or 'a value'}")
+        return found if len(seen) >= 3 else [*found, f"only {len(seen)} agents were seen"]
+
+    def traces(self, canaries: object, said: bool = True) -> list[str]:
+        """Where one of them stands: a file below the repository or the home, or something that was said."""
+        wanted = [text.encode() for text in canaries]  # type: ignore[attr-defined]
+        found = []
+        for path in (*self.root.rglob("*"), *self.home.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                body = path.read_bytes()
+                found += [f"{text.decode()} stands in {path.relative_to(self.folder)}" for text in wanted if text in body]
+        for words, text in self.said:
+            found += [f"{canary.decode()} was said by tenuto {words}" for canary in wanted if canary.decode() in text]
+        return found
