@@ -122,7 +122,7 @@ TOOLS = (
     Tool(
         "metrics", "How long, how often, how much",
         "Durations, what working side by side saved, retries, cost and critical path of a run, from recorded times.",
-        asked(run=_RUN), thing("", "run metrics", run=text(), metrics={"type": "object"}, usage={"type": "object"}, steps={}, critical_path={"type": "object"}, notes=_NOTES),
+        asked(run=_RUN), thing("", "run metrics", run=text(), metrics={"type": "object"}, usage={"type": "object"}, steps=many({"type": "object"}), critical_path={"type": "object"}, notes=_NOTES),
     ),
 )  # fmt: skip
 
