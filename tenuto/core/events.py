@@ -110,6 +110,7 @@ class ItemsPlanned(Happened):
     waves: list[list[str]]
     groups: list[list[str]]  # what this stay runs, in sub-waves; [] outside a stay
     notes: list[str]  # moved items, passed limits, unknown agents: what a reader of the plan should know
+    made: NotRequired[list[str]]  # seats of those items that need not be taken any more: done before the engine took over
 
 
 class ItemChanged(Happened):

@@ -25,7 +25,8 @@ def released(run: Run, e: Any) -> None:
     """Somebody leads the run by hand from here: the stay ends without an outcome, and its hop waits for an engine."""
     stay = run["stay"]
     if stay is not None:
-        run["queue"] = [stay["hop"], *run["queue"]]
+        kept = {seat: said for seat, said in stay["seats"].items() if _is_kept(seat, said)}
+        run["queue"] = [{**stay["hop"], "kept": kept}, *run["queue"]]
         run["stay"] = None
     _leave_open_visits(run, e)
     known = [entry["step"] for entry in run["schedule"]]
@@ -40,6 +41,11 @@ def released(run: Run, e: Any) -> None:
             "step": run["position"] or "", "item": None, "iteration": here["iteration"], "status": "running",
             "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": 0, "closed": None,
         })  # fmt: skip
+
+
+def _is_kept(seat: str, said: Any) -> bool:
+    """What agents have answered so far is not asked again; an item that failed begins anew."""
+    return bool(said["results"]) and said["open"] is None and ("@" not in seat or said["results"][-1] == "DONE")
 
 
 def _leave_open_visits(run: Run, e: Any) -> None:
@@ -66,7 +72,7 @@ def visit_started(run: Run, e: Any) -> None:
     kept = run["words"].get(e["step"], {}) if again else {}
     run["stay"] = {
         "step": e["step"], "visit": e["iteration"], "hop": hop, "findings": hop.get("findings", []), "did": [],
-        "seats": {seat: said for seat, said in kept.items() if seat not in again} if kept else {},
+        "seats": {**({seat: said for seat, said in kept.items() if seat not in again} if kept else {}), **hop.get("kept", {})},
         "planned": False, "left": [], "busy": [], "group_of": {}, "wave_of": {}, "stopped_by": [], "decision": None,
     }  # fmt: skip
 
@@ -128,6 +134,11 @@ def items_chosen(run: Run, e: Any) -> None:
     if stay is None:
         return
     stay["planned"] = True
+    if "made" in e:
+        stay["seats"] = {
+            key: stay["seats"].get(key) or {"tries": 0, "results": ["DONE"], "open": None, "severities": [], "answer": None}
+            for key in e["made"]
+        }
     stay["left"] = [item for group in e["groups"] for item in group]
     stay["group_of"] = {item: number for number, group in enumerate(e["groups"]) for item in group}
     stay["wave_of"] = {item: number for number, wave in enumerate(e["waves"]) for item in wave}

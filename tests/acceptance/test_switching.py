@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tenuto.drivers.engage import engage, release
+from tenuto.drivers.persons import command
 from tenuto.errors import Refused
-from tests.acceptance.rehearsing import Stage
+from tests.acceptance.rehearsing import TWO_ITEMS, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "docs/orchestrator/context/tasks/dark-mode"
@@ -121,6 +122,125 @@ def test_a_run_with_an_order_changes_hands_both_ways(tmp_path: Path, dialect: st
     run = stage.take_over(name)
     assert run["status"] == "completed", (run["status"], run["pause"], run["failure"], run["blocked"])
     assert "0" not in [a["step"] for a in run["attempts"].values()]
+
+
+def by_hand(context: Any, *phases: str, failed: bool = False) -> None:
+    for phase in phases:
+        context.start_phase(phase)
+        context.end_phase(phase, "failed" if failed else "success")
+
+
+def specified(stage: Stage) -> Any:
+    """A task led by hand up to its specification, with two items; the design approved."""
+    context = stage.workspace.context
+    context.init("Dark mode")
+    context.store("architect", "# Design")
+    by_hand(context, "architect", "design-audit")
+    context.set_gate("design", "Good?")
+    context.resume("approve")
+    context.store("spec", TWO_ITEMS)
+    by_hand(context, "spec-writer")
+    return context
+
+
+def worked(run: Any, step: str = "implementation") -> list[str]:
+    return sorted(f"{one['role']} {one['item']}" for one in run["attempts"].values() if one["step"] == step)
+
+
+def test_items_done_by_hand_are_not_done_again(tmp_path: Path) -> None:
+    """`implementer:task-1` is the implementer's part of item 1, `test-writer` the test-writer's of every item."""
+    stage = Stage(tmp_path)
+    by_hand(specified(stage), "implementer:task-1", "test-writer:task-1", "test-writer:task-002")
+    run = stage.take_over("dark-mode", "orchestrate")
+    assert run["status"] == "completed", run["pause"]
+    assert worked(run) == ["implementer 2"]
+    assert {name: item["status"] for name, item in run["items"].items()} == {"1": "completed", "2": "completed"}
+
+
+def test_where_all_items_were_done_by_hand_the_engine_goes_on_behind_them(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    by_hand(specified(stage), "implementer", "test-writer")
+    run = stage.take_over("dark-mode", "orchestrate")
+    assert run["status"] == "completed", run["pause"]
+    assert worked(run) == []
+    assert "test-runner" in [one["step"] for one in run["attempts"].values()]
+
+
+def test_an_item_that_failed_by_hand_is_done_again_as_a_whole(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    context = specified(stage)
+    by_hand(context, "implementer:task-1", "implementer:task-2", "test-writer:task-2")
+    by_hand(context, "test-writer:task-1", failed=True)
+    run = stage.take_over("dark-mode", "orchestrate")
+    assert worked(run) == ["implementer 1", "test-writer 1"]
+
+
+def test_work_by_hand_counts_no_longer_once_its_specification_is_another(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    context = specified(stage)
+    by_hand(context, "implementer:task-1", "test-writer:task-1", "spec-writer")
+    run = stage.take_over("dark-mode", "orchestrate")
+    assert worked(run) == ["implementer 1", "implementer 2", "test-writer 1", "test-writer 2"]
+
+
+def test_a_step_of_a_ticket_that_was_committed_by_hand_is_not_done_again(tmp_path: Path) -> None:
+    """Step 1 was delegated, validated and committed; of step 2 only the implementation was delegated."""
+    stage = Stage(tmp_path)
+    api: Any = stage.workspace.flow
+    api.initialize_workflow("DARK-1", context_summary="Dark mode")
+    (stage.root / ".ai-workspace/dark-1").mkdir()
+    (stage.root / ".ai-workspace/dark-1/working-doc.md").write_text(TWO_ITEMS)
+    for agent, task, phase in (("research_agent", "analysis", "understanding"), ("planning_agent", "plan", "planning")):
+        api.update_delegation(agent=agent, task=task)
+        api.update_completion(agent=agent, output_summary="known")
+        api.update_user_checkpoint(approved=True, phase=phase, user_feedback="good")
+    for number in (1, 2):
+        api.update_delegation(agent="execution_agent", task=f"implement_step_{number}")
+        api.update_completion(agent="execution_agent", output_summary="done")
+    head = subprocess.run(["git", "-C", str(stage.root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    api.update_commit(step="step_1_theme", commit_hash=head)
+    (stage.root / "step2.py").write_text("2\n")
+    stage.answer([], run="dark-1")
+    run = stage.take_over("dark-1", "ticket")
+    assert run["status"] == "completed", (run["status"], run["pause"])
+    assert worked(run, "execution") == ["commit_changes 2", "execution_agent None", "execution_agent None", "validation_agent 2"]
+
+
+def test_a_task_of_a_feature_that_was_marked_as_done_is_not_done_again(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    api: Any = stage.workspace.feature_state
+    api.start("Dark mode", skip=["discovery"])
+    (stage.root / "docs/specs").mkdir(parents=True)
+    (stage.root / "docs/specs/dark-mode.md").write_text("# Spec")
+    (stage.root / "docs/specs/dark-mode-plan.md").write_text(TWO_ITEMS)
+    for phase in ("spec", "plan"):
+        api.phase(phase)
+    api.approve("ada", "good")
+    api.plan(["Theme", "Toggle"])
+    api.report({"type": "task_update", "taskId": 1, "newStatus": "completed", "timestamp": "2026-01-01T00:00:00Z"})
+    stage.answer([], run="dark-mode")
+    run = stage.take_over("dark-mode", "feature-dev")
+    assert run["status"] == "completed", (run["status"], run["pause"])
+    assert worked(run) == ["implementer 2"]
+
+
+@pytest.mark.parametrize(("pipeline", "limit", "step"), [("eight-step", 2, "research"), ("orchestrate", 4, "implementation")])
+def test_what_was_done_in_a_step_that_was_left_in_the_middle_is_not_done_again(
+    tmp_path: Path, pipeline: str, limit: int, step: str
+) -> None:
+    """The budget is used up in the middle of a group; released, and taken over with more: only the rest is done."""
+    stage = Stage(tmp_path)
+    run = stage.play("Add dark mode", pipeline, limits={"attempts": limit})
+    assert (run["status"], run["position"]) == ("paused", step)
+    before = worked(run, step)
+    assert before
+    release(stage.workspace, run["id"])
+    engage(stage.workspace, run["id"], limits={"attempts": 200})
+    command(stage.workspace, run["id"], {"do": "Resume", "decision": "retry"})
+    run = stage.drive(run["id"])
+    done = worked(run, step)
+    assert run["status"] == "completed", (run["status"], run["pause"])
+    assert len(done) == 4 and sorted(set(done)) == sorted(set(done) | set(before))
 
 
 def test_the_command_line_takes_over_and_releases(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tenuto.core.fold import running_visits
 from tenuto.core.follow import follow, hop_to
 from tenuto.core.outcome import outcome
 from tenuto.core.todo import todo
-from tenuto.core.visits import step_of
+from tenuto.core.visits import key_for, seats_for, step_of
 from tenuto.errors import Refused
 
 TYPE_CHECKING = False
@@ -87,7 +87,9 @@ def _is_done(run: Any, step: Any, ended: str, before: str) -> bool:
     if state and state["status"] == "completed" and ended >= before:
         return True
     if step["kind"] != "gate":
-        return False
+        from tenuto.core.by_hand import covered
+
+        return covered(run, step, before)
     words = [decision for decision in run["decisions"] if decision["name"] == step["gate"]["name"]]
     return bool(words) and words[-1]["approved"] and words[-1]["at"] >= before
 
@@ -128,11 +130,34 @@ def plan_visit(case: Case, c: Any) -> list[Any]:
         return _end(case, step, {"name": "NEEDS_REVISION", "because": [], "reason": problem})
     arrangement = arrange(items)
     notes = _plan_notes(waves, items, arrangement)
-    chosen = _choose(run, items, stay["hop"].get("items") or "due", c.get("findings", []))
+    which = stay["hop"].get("items") or "due"
+    kept = _made(pipeline, run, step, items, which)
+    done = [item["id"] for item in items if kept and all(key_for(seat, item["id"]) in kept for seat in seats_for(step, _asked(item)))]
+    chosen = [name for name in _choose(run, items, which, c.get("findings", [])) if name not in done]
     ordered = [[name for name in wave if name in chosen] for wave in arrangement["waves"]]
     groups = _groups(waves, items, ordered, min(pipeline["cap"], waves["at_once"] or pipeline["cap"]))
-    planned = {item["id"]: _item(item, run) for item in items}
-    return [case.event("ItemsPlanned", items=planned, waves=arrangement["waves"], groups=groups, notes=notes)]
+    planned = {item["id"]: _item(item, run) | ({"status": "completed"} if item["id"] in done else {}) for item in items}
+    return [
+        case.event(
+            "ItemsPlanned", items=planned, waves=arrangement["waves"], groups=groups, notes=notes,
+            made=[key for key in kept if key.partition("@")[2] in chosen],
+        )
+    ]  # fmt: skip
+
+
+def _made(pipeline: Any, run: Any, step: Any, items: Any, which: str) -> list[str]:
+    """Seats of items that need not be taken any more: by hand, or in a stay that was left in the middle."""
+    from tenuto.core.by_hand import made
+    from tenuto.core.selection import has_changed
+
+    before = {name: one["extra"] for name, one in run["items"].items() if "id" in one["extra"]}
+    same = [item["id"] for item in items if item["id"] in before and not has_changed(before[item["id"]], item)]
+    left = [key for key in run["stay"]["seats"] if key.partition("@")[2] in same]
+    return [*left, *made(pipeline, run, step, items)] if which == "due" else left
+
+
+def _asked(item: Any) -> Any:
+    return {"agent": item["agent"] or ""}
 
 
 def impossible(waves: Any, items: Any) -> str:

@@ -56,7 +56,12 @@ def engaged(turn: Turn, run: Run, pipeline: Any) -> None:
 
 
 def _unseen(pipeline: Any) -> list[str]:
-    return [step["id"] for step in pipeline["steps"] if step["kind"] in ("gate", "action")]
+    """Gates and actions, and groups of items: those are seen in their attempts."""
+    return [step["id"] for step in pipeline["steps"] if step["kind"] in ("gate", "action") or _is_group(step)]
+
+
+def _is_group(step: Any) -> bool:
+    return step["kind"] == "waves" and all(step["id"] != seat["role"] for seat in step["waves"]["seats"])
 
 
 # ---- phases ----------------------------------------------------------------------------------------
