@@ -16,6 +16,7 @@ from typing import NamedTuple
 from prove.frame import ROOT, Amount, Progress, Result, dice, place, repository, spread
 from prove.gated import tenuto_words
 from tenuto.drivers.jobs import ENVIRONMENT
+from tenuto.encoding import dumps
 
 WORLDS, EACH = 5, 40
 HIDDEN, DECLARED = 20, 8  # of a world's canaries; the others slip in
@@ -135,7 +136,8 @@ class World:
         self.tenuto("run", *agent)
         self.tenuto("context", f"INIT task: y\ndescription: with {s['prompt']}")
         self.tenuto("context", f"START_PHASE phase: architect\nprompt: {s['prompt']}")
-        self.tenuto("hook", "SubagentStop", given='{"hook_event_name":"SubagentStop","session_id":"s","agent_type":"t","last_assistant_message":"DONE: %s"}' % s["hook"])
+        payload = {"hook_event_name": "SubagentStop", "session_id": "s", "agent_type": "t", "last_assistant_message": f"DONE: {s['hook']}"}
+        self.tenuto("hook", "SubagentStop", given=dumps(payload))
         import tenuto
 
         workspace = tenuto.open(str(self.root))
