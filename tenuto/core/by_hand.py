@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from tenuto.core.items import Directory, Item
+    from tenuto.core.items import Directory, PlannedItem
     from tenuto.core.pipeline_records import Pipeline, Step
     from tenuto.core.records import Run
 
@@ -33,7 +33,7 @@ EVERY = ""  # of roles: all that work on the item; of items: all of them
 _LEADING = ("step", "task", "item")
 
 
-def made(pipeline: Pipeline, run: Run, step: Step, items: Sequence[Item]) -> list[str]:
+def made(pipeline: Pipeline, run: Run, step: Step, items: Sequence[PlannedItem]) -> list[str]:
     names, since = directory(items), _since(pipeline, run, step)
     last: dict[tuple[str, str], bool] = {}
     tried = {one["item"]: one["ended_at"] or "~" for one in run["attempts"].values() if "seat" in one["extra"]}
@@ -94,7 +94,7 @@ def _work(pipeline: Pipeline, run: Run) -> Iterator[Work]:
         yield EVERY, commit["step"], commit["at"], True
 
 
-def _marked(pipeline: Pipeline, run: Run, step: Any, items: Sequence[Item]) -> list[str]:
+def _marked(pipeline: Pipeline, run: Run, step: Any, items: Sequence[PlannedItem]) -> list[str]:
     """Items that somebody marked as done. Where an engine's agent wrote the plan since, only those that are called the same."""
     ours = any("seat" in one["extra"] and one["status"] == "completed" and _writes_plan(pipeline, step, one) for one in run["attempts"].values())
     names, titles = directory(items), {item["id"]: key_of(item["title"]) for item in items}

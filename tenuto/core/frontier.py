@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 
 class Frontier:
@@ -26,7 +26,7 @@ class Frontier:
 
     def __init__(
         self,
-        items: Sequence[Item],
+        items: Sequence[PlannedItem],
         *,
         done: Container[str] = (),
         running: Container[str] = (),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import NotRequired, TypedDict
 
-    class Item(TypedDict):
+    class PlannedItem(TypedDict):
         """One unit of implementation work, as the plan has it."""
 
         id: str
@@ -89,7 +89,7 @@ def _divided(name: str) -> tuple[str, str]:
     return (number, words) if _is_number(number) and not words[:1].isdigit() else ("", "")
 
 
-def directory(items: Iterable[Item]) -> Directory:
+def directory(items: Iterable[PlannedItem]) -> Directory:
     """All names under which items can be found, one table per way of looking."""
     made: Directory = {tier: {} for tier in _TIERS}
     for item in items:
@@ -127,7 +127,7 @@ def look_up(names: Directory, name: str) -> list[str]:
 # ---- names in running text -------------------------------------------------------------------------
 
 
-def named_in(text: str, items: Sequence[Item]) -> list[str]:
+def named_in(text: str, items: Sequence[PlannedItem]) -> list[str]:
     """The items that a text names, in the items' order."""
     names = directory(items)
     named = {item["id"]: False for item in items}

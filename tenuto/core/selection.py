@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
     from typing import Any, TypedDict
 
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
     from tenuto.core.pipeline_records import ItemLimits
 
     class Affected(TypedDict):
@@ -44,7 +44,7 @@ _COMPARED = ("title", "files", "depends_on", "agent", "description")
 # ---- which items run -------------------------------------------------------------------------------
 
 
-def affected(items: Sequence[Item], findings: Sequence[Mapping[str, Any]]) -> Affected:
+def affected(items: Sequence[PlannedItem], findings: Sequence[Mapping[str, Any]]) -> Affected:
     """`findings`: each with a "text", and a "file" where it has one."""
     hit = {item["id"]: False for item in items}
     unmatched: list[int] = []
@@ -58,7 +58,7 @@ def affected(items: Sequence[Item], findings: Sequence[Mapping[str, Any]]) -> Af
     return {"items": [name for name, yes in hit.items() if yes or not matched], "unmatched": unmatched}
 
 
-def _concerned(items: Sequence[Item], finding: Mapping[str, Any]) -> list[str]:
+def _concerned(items: Sequence[PlannedItem], finding: Mapping[str, Any]) -> list[str]:
     text, file = str(finding.get("text") or ""), str(finding.get("file") or "")
     by_id = dict.fromkeys(named_in(text, items))
     places = [file, *(word.strip("`'\"*()[],;.") for word in text.split() if "." in word or "/" in word)]
@@ -69,7 +69,7 @@ def _concerned(items: Sequence[Item], finding: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def due(items: Sequence[Item], before: Sequence[Item], *, done: Container[str], failing: Container[str]) -> list[str]:
+def due(items: Sequence[PlannedItem], before: Sequence[PlannedItem], *, done: Container[str], failing: Container[str]) -> list[str]:
     """What a fix pass runs: new or changed items, those named as failing, and those that never ended well."""
     old = {item["id"]: item for item in before}
     return [
@@ -82,7 +82,7 @@ def due(items: Sequence[Item], before: Sequence[Item], *, done: Container[str], 
     ]
 
 
-def has_changed(before: Item, after: Item) -> bool:
+def has_changed(before: PlannedItem, after: PlannedItem) -> bool:
     """Whether the work itself is another one. To stand in another wave is not a change."""
     first, second = before.get("digest"), after.get("digest")
     if first and second:
@@ -93,7 +93,7 @@ def has_changed(before: Item, after: Item) -> bool:
 # ---- what an item asks for -------------------------------------------------------------------------
 
 
-def agent_for(item: Item, valid: Sequence[str], default: str) -> tuple[str, str]:
+def agent_for(item: PlannedItem, valid: Sequence[str], default: str) -> tuple[str, str]:
     """The agent, and a warning that is empty when all is well."""
     written = item["agent"]
     if written is None or not written.strip():
@@ -106,7 +106,7 @@ def agent_for(item: Item, valid: Sequence[str], default: str) -> tuple[str, str]
     )
 
 
-def passed_limits(item: Item, limits: ItemLimits = LIMITS) -> list[str]:
+def passed_limits(item: PlannedItem, limits: ItemLimits = LIMITS) -> list[str]:
     """One sentence per limit that the item passes."""
     files = production_files(item)
     count = max(len(files), 0 if item["files"] else item.get("file_count", 0))
@@ -124,7 +124,7 @@ def passed_limits(item: Item, limits: ItemLimits = LIMITS) -> list[str]:
     return found
 
 
-def production_files(item: Item) -> list[str]:
+def production_files(item: PlannedItem) -> list[str]:
     """The item's files without its tests."""
     return [file for file in dict.fromkeys(item["files"]) if not is_test(file)]
 
@@ -144,7 +144,7 @@ def is_test(path: str) -> bool:
     )
 
 
-def effort_of(item: Item) -> str:
+def effort_of(item: PlannedItem) -> str:
     """Low, Medium, High; the higher end of a range; empty when the plan says nothing that we know."""
     said = (item["effort"] or "").lower()
     words = "".join(c if c.isalnum() else " " for c in said).split()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
     from typing import Any, TypedDict
 
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
     class Move(TypedDict):
         """One item that could not stay where the plan has it."""
@@ -57,7 +57,7 @@ class PlanRefused(Refused):
 # ---- items -> waves --------------------------------------------------------------------------------
 
 
-def arrange(items: Sequence[Item]) -> Arrangement:
+def arrange(items: Sequence[PlannedItem]) -> Arrangement:
     order = in_order(items)
     by_id = {item["id"]: item for item in items}
     anything_written = any(item["wave"] is not None for item in items)
@@ -83,7 +83,7 @@ def arrange(items: Sequence[Item]) -> Arrangement:
     }
 
 
-def in_order(items: Sequence[Item]) -> list[str]:
+def in_order(items: Sequence[PlannedItem]) -> list[str]:
     """Every id once, after what it depends on, otherwise as the plan has them; or PlanRefused."""
     by_id = {item["id"]: item for item in items}
     _refuse_twice(items)
@@ -106,7 +106,7 @@ def in_order(items: Sequence[Item]) -> list[str]:
     return order
 
 
-def dependents(items: Sequence[Item]) -> dict[str, list[str]]:
+def dependents(items: Sequence[PlannedItem]) -> dict[str, list[str]]:
     """Per item those that wait for it, in the plan's order."""
     after: dict[str, list[str]] = {item["id"]: [] for item in items}
     for item in items:
@@ -116,7 +116,7 @@ def dependents(items: Sequence[Item]) -> dict[str, list[str]]:
     return after
 
 
-def _refuse_twice(items: Sequence[Item]) -> None:
+def _refuse_twice(items: Sequence[PlannedItem]) -> None:
     seen: dict[str, int] = {}
     for item in items:
         seen[item["id"]] = seen.get(item["id"], 0) + 1
@@ -130,7 +130,7 @@ def _refuse_twice(items: Sequence[Item]) -> None:
         )
 
 
-def _refuse_unknown(items: Sequence[Item], by_id: Mapping[str, Item]) -> None:
+def _refuse_unknown(items: Sequence[PlannedItem], by_id: Mapping[str, PlannedItem]) -> None:
     missing = {item["id"]: [name for name in item["depends_on"] if name not in by_id] for item in items}
     wrong = [(name, before) for name, unknown in missing.items() for before in unknown]
     if wrong:
@@ -144,7 +144,7 @@ def _refuse_unknown(items: Sequence[Item], by_id: Mapping[str, Item]) -> None:
         )
 
 
-def _refuse_cycle(stuck: Sequence[Item]) -> None:
+def _refuse_cycle(stuck: Sequence[PlannedItem]) -> None:
     """Follow one dependency after the other among the items that never became ready, until one comes back."""
     waiting = {item["id"]: [name for name in item["depends_on"]] for item in stuck}
     path: list[str] = [stuck[0]["id"]]
@@ -177,7 +177,7 @@ def restrict(waves: Sequence[Sequence[str]], names: Container[str]) -> list[list
     return [wave for wave in kept if wave]
 
 
-def shared_files(waves: Sequence[Sequence[str]], items: Sequence[Item]) -> list[tuple[str, list[str]]]:
+def shared_files(waves: Sequence[Sequence[str]], items: Sequence[PlannedItem]) -> list[tuple[str, list[str]]]:
     """Files that two items of one wave both want to change, with these items."""
     by_id = {item["id"]: item for item in items}
     found: list[tuple[str, list[str]]] = []
@@ -217,7 +217,7 @@ def barrier(
 
 
 def rolling(
-    items: Sequence[Item],
+    items: Sequence[PlannedItem],
     *,
     done: Container[str],
     running: Container[str],
@@ -246,12 +246,12 @@ def rolling(
     return sorted(ready, key=lambda name: -chains[name])[:room]
 
 
-def chain_lengths(items: Sequence[Item], lengths: Mapping[str, int] | None = None) -> dict[str, int]:
+def chain_lengths(items: Sequence[PlannedItem], lengths: Mapping[str, int] | None = None) -> dict[str, int]:
     """Per item how long the longest chain is that it begins, in items or in the lengths given."""
     after = dependents(items)
     chains: dict[str, int] = {}
     # A fix pass runs some items of a plan; what they depend on outside of these lengthens no chain.
-    inside: list[Item] = [
+    inside: list[PlannedItem] = [
         {**item, "depends_on": [name for name in item["depends_on"] if name in after]} for item in items
     ]
     for name in reversed(in_order(inside)):
@@ -260,7 +260,7 @@ def chain_lengths(items: Sequence[Item], lengths: Mapping[str, int] | None = Non
     return chains
 
 
-def skipped(items: Sequence[Item], failed: Sequence[str]) -> list[str]:
+def skipped(items: Sequence[PlannedItem], failed: Sequence[str]) -> list[str]:
     """Everything that depends on a failed item, directly or through others, in the plan's order."""
     lost = dict.fromkeys(_reached(dependents(items), failed))
     return [item["id"] for item in items if item["id"] in lost]

@@ -11,14 +11,14 @@ from tenuto.core.frontier import Frontier
 from tenuto.core.waves import PlanRefused, arrange, barrier, partition, restrict, rolling, skipped
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 
 @st.composite
-def plans(draw: st.DrawFn, cyclic: bool = False) -> list[Item]:
+def plans(draw: st.DrawFn, cyclic: bool = False) -> list[PlannedItem]:
     """Items that depend on earlier ones (on any, if cyclic), with and without written waves, in any order."""
     count = draw(st.integers(0, 12))
-    items: list[Item] = []
+    items: list[PlannedItem] = []
     for at in range(count):
         candidates = [f"i{n}" for n in range(count if cyclic else at)]
         before = draw(st.lists(st.sampled_from(candidates), max_size=3)) if candidates else []
@@ -39,7 +39,7 @@ def plans(draw: st.DrawFn, cyclic: bool = False) -> list[Item]:
 
 
 @given(plans())
-def test_every_item_once_after_its_dependencies_never_earlier_than_written(items: list[Item]) -> None:
+def test_every_item_once_after_its_dependencies_never_earlier_than_written(items: list[PlannedItem]) -> None:
     """And what moved is reported, nothing else is."""
     found = arrange(items)
     placed = {name: number for number, wave in zip(found["numbers"], found["waves"], strict=True) for name in wave}
@@ -60,7 +60,7 @@ def test_every_item_once_after_its_dependencies_never_earlier_than_written(items
 
 
 @given(plans())
-def test_an_item_is_moved_no_further_than_it_must(items: list[Item]) -> None:
+def test_an_item_is_moved_no_further_than_it_must(items: list[PlannedItem]) -> None:
     """Each stands in its written wave or directly after something that it depends on."""
     found = arrange(items)
     placed = {name: number for number, wave in zip(found["numbers"], found["waves"], strict=True) for name in wave}
@@ -70,7 +70,7 @@ def test_an_item_is_moved_no_further_than_it_must(items: list[Item]) -> None:
 
 
 @given(plans(cyclic=True))
-def test_a_plan_is_arranged_or_refused_by_name(items: list[Item]) -> None:
+def test_a_plan_is_arranged_or_refused_by_name(items: list[PlannedItem]) -> None:
     """A refusal names a real cycle: each of its items depends on the next."""
     try:
         arrange(items)
@@ -113,7 +113,7 @@ class Work:
 
 
 @given(st.data(), plans(), st.integers(1, 4))
-def test_barrier_order_whatever_the_agents_answer(data: st.DataObject, items: list[Item], cap: int) -> None:
+def test_barrier_order_whatever_the_agents_answer(data: st.DataObject, items: list[PlannedItem], cap: int) -> None:
     """Never over the cap, never before a dependency, always to the end of the wave that had the first failure."""
     waves = arrange(items)["waves"]
     by_id = {item["id"]: item for item in items}
@@ -131,7 +131,7 @@ def test_barrier_order_whatever_the_agents_answer(data: st.DataObject, items: li
 
 
 @given(st.data(), plans(), st.integers(1, 4))
-def test_rolling_order_whatever_the_agents_answer(data: st.DataObject, items: list[Item], cap: int) -> None:
+def test_rolling_order_whatever_the_agents_answer(data: st.DataObject, items: list[PlannedItem], cap: int) -> None:
     """Never over the cap, never before a dependency, and everything runs that does not wait for a failure.
 
     The frontier, which does not look at every item again, starts the same items at the same moments.
@@ -155,7 +155,7 @@ def test_rolling_order_whatever_the_agents_answer(data: st.DataObject, items: li
 
 
 @given(st.data(), plans(), st.integers(1, 4))
-def test_a_fix_pass_runs_a_part_of_a_plan_in_the_plans_order(data: st.DataObject, items: list[Item], cap: int) -> None:
+def test_a_fix_pass_runs_a_part_of_a_plan_in_the_plans_order(data: st.DataObject, items: list[PlannedItem], cap: int) -> None:
     """Whichever items it is about: all of them, nothing else, after each other as the whole plan has it."""
     chosen = [item for item in items if data.draw(st.booleans())]
     names = [item["id"] for item in chosen]
@@ -175,7 +175,7 @@ def test_a_fix_pass_runs_a_part_of_a_plan_in_the_plans_order(data: st.DataObject
 
 @given(st.data(), plans(), st.integers(1, 4))
 def test_a_frontier_made_in_the_middle_goes_on_like_the_old_one(
-    data: st.DataObject, items: list[Item], cap: int
+    data: st.DataObject, items: list[PlannedItem], cap: int
 ) -> None:
     """A restart loses nothing: it is rebuilt from what is done, running and failed."""
     work, frontier = Work(), Frontier(items)

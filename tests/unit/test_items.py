@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tenuto.core.items import directory, key_of, look_up, named_in, same_file
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 
-def item(name: str, title: str = "") -> Item:
+def item(name: str, title: str = "") -> PlannedItem:
     return {
         "id": name, "title": title, "files": [], "depends_on": [], "agent": None,
         "wave": None, "description": "", "effort": None, "lines": None,

@@ -12,10 +12,10 @@ from tenuto.core.waves import PlanRefused, arrange
 from tenuto.knowledge.plans import Plan, read_breakdown, read_plan
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 
-def items(text: str, files: dict[str, str] | None = None) -> list[Item]:
+def items(text: str, files: dict[str, str] | None = None) -> list[PlannedItem]:
     return read_plan(text, files)["items"]
 
 

@@ -9,15 +9,15 @@ import pytest
 from tenuto.core.selection import LIMITS, affected, agent_for, due, is_test, passed_limits
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 
-def item(name: str, **given: Any) -> Item:
+def item(name: str, **given: Any) -> PlannedItem:
     made: Any = {
         "id": name, "title": name, "files": [], "depends_on": [], "agent": None,
         "wave": None, "description": "", "effort": None, "lines": None,
     } | given  # fmt: skip
-    found: Item = made
+    found: PlannedItem = made
     return found
 
 
@@ -62,7 +62,7 @@ def test_affected_reports_findings_that_name_nobody() -> None:
 # ---- the fix pass ----------------------------------------------------------------------------------
 
 
-def runs(items: list[Item], done: str = "01-api 02-parser 03-docs", failing: str = "") -> list[str]:
+def runs(items: list[PlannedItem], done: str = "01-api 02-parser 03-docs", failing: str = "") -> list[str]:
     return due(items, PLAN, done=done.split(), failing=failing.split())
 
 

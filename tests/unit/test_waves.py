@@ -18,12 +18,12 @@ from tenuto.core.waves import (
 )
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 
-def plan(text: str) -> list[Item]:
+def plan(text: str) -> list[PlannedItem]:
     """`a@2: b c` is an item a, written in wave 2, that depends on b and c."""
-    items: list[Item] = []
+    items: list[PlannedItem] = []
     for line in text.strip().splitlines():
         name, _, before = line.strip().partition(":")
         name, _, wave = name.partition("@")

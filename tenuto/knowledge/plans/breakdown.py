@@ -17,7 +17,7 @@ from tenuto.knowledge.plans.reading import Plan, digest_of
 from tenuto.knowledge.plans.references import resolve
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Item
+    from tenuto.core.items import PlannedItem
 
 MOST_TASKS = 8
 
@@ -58,7 +58,7 @@ def _id(task: Mapping[str, Any]) -> str:
     return str(name).strip() if isinstance(name, (str, int)) and not isinstance(name, bool) else ""
 
 
-def _from_task(task: Mapping[str, Any]) -> Item:
+def _from_task(task: Mapping[str, Any]) -> PlannedItem:
     def texts(name: str) -> list[str]:
         value = task.get(name) or []
         return [str(entry) for entry in value] if isinstance(value, list) else [str(value)]

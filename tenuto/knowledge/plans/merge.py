@@ -21,7 +21,7 @@ from tenuto.core.names import slug
 from tenuto.knowledge.plans.mentions import Mention
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Directory, Item
+    from tenuto.core.items import Directory, PlannedItem
 
 Group = list[Mention]
 
@@ -87,7 +87,7 @@ def _are_apart(a: Mention, b: Mention) -> bool:
 # ---- one item --------------------------------------------------------------------------------------
 
 
-def items_of(groups: list[Group]) -> list[Item]:
+def items_of(groups: list[Group]) -> list[PlannedItem]:
     items = [_item(group) for group in groups]
     named: dict[str, list[Group]] = {}
     for item, group in zip(items, groups, strict=True):
@@ -100,13 +100,13 @@ def items_of(groups: list[Group]) -> list[Item]:
     return items
 
 
-def _item(group: Group) -> Item:
+def _item(group: Group) -> PlannedItem:
     name = _name(group)
     lines = [m.lines for m in group if m.lines is not None]
     counts = [m.file_count for m in group if m.file_count is not None]
     # An item's own file is asked first: it is what the agent will work from.
     trusted = sorted(group, key=lambda m: m.kind != "file")
-    item: Item = {
+    item: PlannedItem = {
         "id": name,
         "title": _first(_titles(group)) or words_of(name) or name,
         "files": united(file for m in group for file in m.files),
@@ -168,7 +168,7 @@ def _is_single_twin(a: str, b: str) -> bool:
     return shortened or same_file(a, b)
 
 
-def names_of(items: list[Item], groups: list[Group]) -> Directory:
+def names_of(items: list[PlannedItem], groups: list[Group]) -> Directory:
     """All names of all items, also those that did not become the id."""
     names = directory(items)
     for item, group in zip(items, groups, strict=True):

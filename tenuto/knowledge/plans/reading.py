@@ -24,7 +24,7 @@ from tenuto.knowledge.plans.references import parts, resolve
 from tenuto.knowledge.plans.sections import PlanText, read_item_file, read_text
 
 if TYPE_CHECKING:
-    from tenuto.core.items import Directory, Item
+    from tenuto.core.items import Directory, PlannedItem
 
 
 class PlanWarning(TypedDict):
@@ -34,7 +34,7 @@ class PlanWarning(TypedDict):
 
 
 class Plan(TypedDict):
-    items: list[Item]
+    items: list[PlannedItem]
     warnings: list[PlanWarning]
 
 
@@ -68,7 +68,7 @@ def _is_item_file(name: str) -> bool:
     return file.endswith(".md") and not re.match(r"(?i)(?:readme|index|template|overview|plan)\b|[._]", file)
 
 
-def digest_of(item: Item, text: str) -> str:
+def digest_of(item: PlannedItem, text: str) -> str:
     """Of everything but the wave: to run later is not to be another item."""
     said = {name: value for name, value in item.items() if name not in ("wave", "digest")}
     return digest(dumps([said, text]).encode("utf-8", "surrogatepass"))
@@ -103,7 +103,7 @@ def _from_loose(found: PlanText, warnings: list[PlanWarning]) -> list[Group]:
 
 
 def _set_waves(
-    items: list[Item], groups: list[Group], found: PlanText, warnings: list[PlanWarning]
+    items: list[PlannedItem], groups: list[Group], found: PlanText, warnings: list[PlanWarning]
 ) -> dict[str, list[str]]:
     """Number the written waves from 1. Returns what "wave 1" and "phase 2" stand for in dependencies."""
     labels = [[m.wave for m in group if m.wave] for group in groups]
@@ -133,7 +133,7 @@ def _set_waves(
     return {name: list(dict.fromkeys(ids)) for name, ids in sections.items()}
 
 
-def _listed(text: str, items: Sequence[Item]) -> list[str]:
+def _listed(text: str, items: Sequence[PlannedItem]) -> list[str]:
     """The items in a list behind a wave's label; "(3 tasks)" and "4 items in parallel" are amounts."""
     said = re.sub(r"\([^()]*\)|\b\d+\s+(?:\w+\s+)?(?:tasks?|items?|files?|agents?)\b", " ", text)
     return named_in(f"tasks: {said}", items)
@@ -165,7 +165,7 @@ def _numbers(labels: Sequence[str]) -> dict[str, int]:
 
 
 def _set_dependencies(
-    items: list[Item],
+    items: list[PlannedItem],
     groups: list[Group],
     found: PlanText,
     names: Directory,
@@ -205,7 +205,7 @@ def _set_dependencies(
                 _add_dependency(by_id[follower], name)
 
 
-def _add_dependency(item: Item, name: str) -> None:
+def _add_dependency(item: PlannedItem, name: str) -> None:
     if name not in item["depends_on"] and name != item["id"]:
         item["depends_on"].append(name)
 
@@ -219,7 +219,7 @@ def _arrows(found: PlanText) -> list[tuple[str, str]]:
 # ---- files and remarks -----------------------------------------------------------------------------
 
 
-def _add_files(items: list[Item], found: PlanText, names: Directory) -> None:
+def _add_files(items: list[PlannedItem], found: PlanText, names: Directory) -> None:
     by_id = {item["id"]: item for item in items}
     for files, who in found.file_notes:
         for name in resolve(re.sub(r"\s*(?:→|->)\s*", ", ", who), names, list(by_id), {}, "").ids:
@@ -227,7 +227,7 @@ def _add_files(items: list[Item], found: PlanText, names: Directory) -> None:
 
 
 def _note_sources(
-    items: list[Item], groups: list[Group], has_files: bool, has_plan: bool, warnings: list[PlanWarning]
+    items: list[PlannedItem], groups: list[Group], has_files: bool, has_plan: bool, warnings: list[PlanWarning]
 ) -> None:
     for item, group in zip(items, groups, strict=True):
         name, kinds = item["id"], [mention.kind for mention in group]
@@ -250,7 +250,7 @@ def _note_sources(
             )
 
 
-def _note_shared_files(items: list[Item], warnings: list[PlanWarning]) -> None:
+def _note_shared_files(items: list[PlannedItem], warnings: list[PlanWarning]) -> None:
     try:
         waves = arrange(items)["waves"]
     except PlanRefused:
