@@ -1,0 +1,154 @@
+"""Any agent that speaks the Agent Client Protocol: Gemini CLI, OpenCode, Copilot CLI, the bridges to Claude Code and Codex.
+
+    acp:gemini                              a program that is known, with the words it needs
+    acp:./my-agent --acp                    any command
+    acp:permit=all model=m1 opencode acp    options stand before the command
+
+    permit    what it may do when it asks: edits (below the work directory, the default), all, none; see permits.py
+    model, mode     as the agent names them; auth    the way to log in, where it wants to be told
+
+The conversation is held by a program of our own (acp_program.py), which the supervisor starts; this module says what to start, and what
+came of it. An attempt that goes on with an interrupted one takes up its session, where the agent can.
+
+Rule 1: only a turn that the agent ended by itself has a reply: its last message. A turn that was cut (by a limit of tokens or of
+requests, by a refusal) is an ERROR, whatever was said.
+Rule 2: what a program tells of its use is charged; a unit is promised only for programs that are known to tell all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenuto.agents import options, streams
+from tenuto.agents.command import CommandAgent
+from tenuto.agents.ending import broken, ending, error, told
+from tenuto.agents.limits import judge
+from tenuto.agents.permits import PERMITS
+from tenuto.agents.reply import heard, verdict
+from tenuto.errors import BadInput
+
+OPTIONS = {"permit": PERMITS, "model": str, "mode": str, "auth": str}
+_EVERYWHERE = ("*_PROXY", "*_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_*", "XDG_*")
+_LOGIN = -32000  # the protocol's code for "log in first"
+_SHORT = 1000  # characters: a bridge may hand on a model's refusal as if the agent had said it
+_STOPS = {
+    "max_tokens": "the model's limit of tokens was reached",
+    "max_turn_requests": "the agent's limit of requests in a turn was reached",
+    "refusal": "the model refused to go on",
+    "cancelled": "it was cancelled",
+}
+
+
+class Known(NamedTuple):
+    """A program that is known by its name."""
+
+    words: tuple[str, ...]  # what makes it speak the protocol
+    environment: tuple[str, ...]
+    reports: tuple[str, ...]
+
+
+PROGRAMS = {
+    "gemini": Known(("--acp",), ("GEMINI_*", "GOOGLE_*"), ("tokens",)),
+    # OpenCode tells the tokens of the last request of a turn only: that is no measure.
+    "opencode": Known(("acp",), ("OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "OPENROUTER_*", "GEMINI_*", "GOOGLE_*"), ()),
+    "copilot": Known(("--acp",), ("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"), ("tokens",)),
+    "claude-agent-acp": Known((), ("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "IS_SANDBOX"), ("tokens", "micro_usd")),
+    "codex-acp": Known((), ("CODEX_*", "OPENAI_*", "NO_BROWSER"), ("tokens",)),
+}  # fmt: skip
+
+
+class AcpAgent(CommandAgent):
+    # Marks of an agent that we may run inside.
+    barred = (
+        "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION*", "CLAUDE_CODE_CHILD*", "CLAUDE_CODE_REMOTE*",
+        "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_*", "CODEX_SANDBOX*", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE_PID",
+    )  # fmt: skip
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.name = f"acp:{words}"
+        given = []
+        while self.argv and "=" in self.argv[0] and "/" not in self.argv[0].partition("=")[0]:
+            given.append(self.argv.pop(0))
+        self.options = options.read("acp", ",".join(given), OPTIONS)
+        if not self.argv:
+            raise BadInput("bad-agent", f"'{self.name}' names no program", f"for example acp:gemini; known: {', '.join(PROGRAMS)}")
+        known = PROGRAMS.get(os.path.basename(self.argv[0]))
+        if known and len(self.argv) == 1:
+            self.argv += known.words
+        self.environment = (*_EVERYWHERE, *(known.environment if known else ()))
+        self.reports = known.reports if known else ()
+        self.charges = known.reports if known else ("tokens", "micro_usd")
+
+    def launch(self, job: Any) -> dict[str, Any]:
+        follows = self._session(job.earlier)
+        asked = {
+            "permit": "edits", **self.options, "argv": self.argv,
+            "follows": follows, "again": job.going_on() if follows else "",
+        }  # fmt: skip
+        program = str(Path(__file__).with_name("acp_program.py"))
+        return {"argv": [sys.executable, "-I", "-S", program, json.dumps(asked)], "stdin": job.prompt(), "env": {}}
+
+    def _session(self, earlier: str) -> str:
+        """The session that this program was in when it was interrupted."""
+        sessions = [one for one in streams.read(earlier).of("session") if one.get("program") == self.argv[0]]
+        return str(sessions[-1].get("id", "")) if sessions else ""
+
+    def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
+        stream = streams.read(reply)
+        ends = [*stream.of("end"), *stream.of("error")]
+        last = ends[-1] if ends else {}
+        messages = [str(one.get("text", "")) for one in stream.of("message")]
+        said = ending(result) or self._judged(job, result, last)
+        rejected, usage = last.get("rejected"), last.get("usage")
+        if said["verdict"] == "ERROR" and rejected and isinstance(rejected, list):
+            said["summary"] += _rejections(rejected, self.options.get("permit", "edits"))
+        usage = {unit: usage[unit] for unit in self.charges if unit in usage} if isinstance(usage, dict) else {}
+        return {**said, "usage": usage, "reply": messages[-1] if messages else ""}
+
+    def _judged(self, job: Any, result: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+        match last.get("type"):
+            case "end":
+                return _ended(result, str(last.get("stop", "")), str(last.get("text", "")))
+            case "error":
+                return self._failed(job, result, last)
+        if result["signal"] is not None:
+            return error(f"the conversation was ended by signal {result['signal']}", transient=True)  # from outside: it may go on
+        return broken(result) or error("the conversation was cut off before its end")
+
+    def _failed(self, job: Any, result: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+        program, why = self.argv[0], str(last.get("text", ""))
+        if last.get("code") == _LOGIN:
+            return error(f"{program} wants a login first ({why}): start it once by hand, or set its key")
+        if last.get("where") == "start":
+            return error(f"the program could not be started: {why}")
+        if last.get("code") is None and job.errors.strip():
+            why += f": {job.errors.strip().rpartition(chr(10))[2]}"
+        return judge(f"{program}, at {last.get('where')}: {why}{_details(last.get('data'))}", result["ended"])
+
+
+def _ended(result: dict[str, Any], stop: str, text: str) -> dict[str, Any]:
+    if stop != "end_turn":
+        return error(_STOPS.get(stop, f"it stopped with '{stop}'"))
+    said = told(**heard(text))
+    if said["verdict"] != "ERROR" or "reason" not in verdict(text) or said.get("parked_until") or not 0 < len(text) < _SHORT:
+        return said
+    refused = judge(text, result["ended"])
+    if refused["transient"] or refused.get("parked_until"):
+        return refused
+    return error(f"{said['summary']}; it said: {' '.join(text.split())}")
+
+
+def _details(data: Any) -> str:
+    if isinstance(data, dict):
+        data = data.get("details") or data.get("message") or ""
+    return f" ({data})" if data and isinstance(data, str) else ""
+
+
+def _rejections(titles: list[Any], permit: str) -> str:
+    many = f"{len(titles)} requests, the first" if len(titles) > 1 else "a request"
+    return f" [permit={permit} rejected {many}: {str(titles[0])[:120]}]"

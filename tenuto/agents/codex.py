@@ -1,0 +1,145 @@
+"""OpenAI's Codex: the user's own `codex exec --json`, one program per attempt, its events on standard output.
+
+    codex
+    codex:model=gpt-5.5,effort=high,sandbox=workspace-write,network=on,profile=work
+
+An attempt that goes on with an interrupted one resumes its thread. Codex names its threads itself, in the first event;
+where the thread's file is gone, the work starts over.
+
+Rule 1: only a turn that Codex completed has a reply: the last message of it. A stream that ends before is an ERROR, whatever was said.
+Rule 2: why a turn failed is told in words; limits.py knows what they mean.
+Rule 3: tokens are those of the whole thread, as Codex counts them; what an earlier attempt of the thread reported is taken off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenuto.agents import options, streams
+from tenuto.agents.ending import broken, ending, error, told
+from tenuto.agents.limits import judge
+from tenuto.agents.reply import heard
+
+OPTIONS = {
+    "model": str,
+    "effort": ("minimal", "low", "medium", "high", "xhigh"),
+    "sandbox": ("read-only", "workspace-write", "danger-full-access"),
+    "network": ("on", "off"),
+    "profile": str,
+    "program": str,
+}
+
+
+class Thread(NamedTuple):
+    """What the events say, as far as they came."""
+
+    name: str
+    reply: str
+    tokens: int | None  # None: not told
+    failure: str
+    completed: bool
+
+
+class CodexAgent:
+    reports = ("tokens",)
+    environment = ("CODEX_*", "OPENAI_*", "*_PROXY", "*_proxy", "SSL_CERT_*")
+    barred = ("CODEX_SANDBOX*", "CODEX_THREAD_ID", "CODEX_CI")  # of a Codex that we may run inside
+
+    def __init__(self, words: str) -> None:
+        self.name = f"codex:{words}" if words else "codex"
+        self.options = options.read("codex", words, OPTIONS)
+
+    def check(self, role: Any) -> None:
+        """Refuse a role whose wishes cannot be met, before anything starts."""
+        self._options(role)
+
+    def _options(self, role: Any) -> dict[str, str]:
+        """A role that does not name Codex means another agent's models."""
+        named = options.agent_of(role).partition(":")[0] == "codex"
+        return options.for_role("codex", self.options, role, OPTIONS) if named else self.options
+
+    def launch(self, job: Any) -> dict[str, Any]:
+        chosen, thread = self._options(job.role), follow(job.earlier).name
+        goes_on = bool(thread) and is_kept(thread, dict(os.environ))
+        words = ["exec", *(["-p", chosen["profile"]] if "profile" in chosen else [])]
+        words += ["resume"] if goes_on else []
+        words += ["--json", "--skip-git-repo-check", *_settings(chosen), *([thread] if goes_on else []), "-"]
+        prompt = job.going_on() if goes_on else job.prompt()
+        return {"argv": [chosen.get("program", "codex"), *words], "stdin": prompt, "env": {}}
+
+    def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
+        thread = follow(reply)
+        said = ending(result) or _judged(job, result, thread)
+        return {**said, "reply": thread.reply, "usage": _usage(thread, follow(job.earlier))}
+
+
+def _settings(chosen: dict[str, str]) -> Iterator[str]:
+    """`resume` takes fewer options than a fresh start, but the same settings."""
+    if "model" in chosen:
+        yield from ("-m", chosen["model"])
+    yield from ("-c", f'sandbox_mode="{chosen.get("sandbox", "workspace-write")}"')
+    if "network" in chosen:
+        allowed = "true" if chosen["network"] == "on" else "false"
+        yield from ("-c", f"sandbox_workspace_write.network_access={allowed}")
+    if "effort" in chosen:
+        yield from ("-c", f'model_reasoning_effort="{chosen["effort"]}"')
+
+
+def _judged(job: Any, result: dict[str, Any], thread: Thread) -> dict[str, Any]:
+    if thread.failure:
+        return judge(thread.failure, result["ended"])
+    if result["signal"] is not None and thread.name:
+        return error(f"Codex was ended by signal {result['signal']}", transient=True)  # from outside: it may go on
+    failed = broken(result)
+    if failed:
+        why = job.errors.strip().rpartition("\n")[2]
+        return {**failed, "summary": f"{failed['summary']}: {why}"[:500] if why else failed["summary"]}
+    if not thread.completed:
+        return error("what it printed ends before its turn was completed")
+    return told(**heard(thread.reply))
+
+
+def follow(text: str) -> Thread:
+    name, reply, failure, tokens, completed = "", "", "", None, False
+    for event in streams.read(text).events:
+        match event.get("type"):
+            case "thread.started":
+                name = str(event.get("thread_id", ""))
+            case "turn.started":
+                failure, completed = "", False
+            case "item.completed":
+                item = event.get("item")
+                if isinstance(item, dict) and item.get("type") == "agent_message":
+                    reply = str(item.get("text", ""))
+            case "turn.completed":
+                completed, tokens = True, _tokens(event.get("usage"))
+            case "turn.failed":
+                problem = event.get("error")
+                failure = str(problem.get("message") or problem) if isinstance(problem, dict) else str(problem)
+            case "error":  # a warning ("Reconnecting..."), where the turn is completed after all
+                failure = str(event.get("message", "it failed"))
+    return Thread(name, reply, tokens, "" if completed else failure, completed)
+
+
+def _tokens(usage: Any) -> int | None:
+    """What was read from a cache is part of the input, what was thought is part of the output."""
+    counted = [usage.get(name) if isinstance(usage, dict) else None for name in ("input_tokens", "output_tokens")]
+    return sum(number for number in counted if number) if all(isinstance(number, int) for number in counted) else None
+
+
+def _usage(thread: Thread, earlier: Thread) -> dict[str, int]:
+    if thread.tokens is None:
+        return {}
+    counted = earlier.tokens or 0 if earlier.name == thread.name else 0
+    return {"tokens": max(0, thread.tokens - counted)}
+
+
+def is_kept(thread: str, environment: dict[str, str]) -> bool:
+    """Does Codex still have this thread on disk? It refuses to resume what it does not have."""
+    if any(not (sign.isalnum() or sign == "-") for sign in thread):
+        return False
+    home = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "/")) / ".codex")
+    return any(next((home / folder).rglob(f"*{thread}*"), None) for folder in ("sessions", "archived_sessions"))
