@@ -23,8 +23,8 @@ from tenuto.knowledge import yaml_data
 SHIPPED = Path(__file__).parent.parent / "pipelines"
 OWN = Path(".tenuto") / "pipelines"
 SUFFIXES = (".yaml", ".yml", ".json")
-PROFILES = {"simple": "staged-minimal", "medium": "staged-standard", "complex": "staged-thorough"}
-ALIASES = {"staged": "staged-standard"}
+# Without a profile: all fifteen phases, as in the state that its seed begins with and as `tenuto staged init` does.
+ALIASES = {"staged": "staged-thorough"}
 Roles = Collection[str] | Mapping[str, Collection[str] | None] | None
 
 

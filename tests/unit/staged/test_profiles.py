@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenuto.core.pipeline import stage_gates
-from tenuto.dialects.staged.profiles import DEFAULTS, OUTPUTS, PROFILES, evidence_of, schedule_of
+from tenuto.dialects.staged.profiles import DEFAULTS, OUTPUTS, PROFILES, evidence_of, profile_of, schedule_of
 from tenuto.knowledge import definitions
 
 SEED_GATES = {
@@ -71,3 +71,8 @@ def test_without_tests_implementation_leads_to_the_final_stage(profile: str) -> 
     assert not [entry for entry in schedule if entry["stage"] == "TEST"]
     assert evidence_of(schedule)["IMPLEMENT->FINAL"]["required"] == ["2.1-tasks.json", "2.3-impl-review.json"]
     assert "IMPLEMENT->TEST" not in evidence_of(schedule)
+
+
+def test_without_a_profile_the_engine_and_init_take_the_same() -> None:
+    """All fifteen phases, as the seed's own schedule has them."""
+    assert definitions.load("staged")["name"] == f"staged-{profile_of(None, None)}" == "staged-thorough"
