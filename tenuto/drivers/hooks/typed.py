@@ -88,4 +88,4 @@ def _passed_on(root: str, words: list[str]) -> str:
         )
     except (OSError, SubprocessError) as error:
         return f"nothing was decided: {error}. In a terminal: tenuto {' '.join(words)}"
-    return done.stdout.decode("utf-8", "replace").strip()
+    return done.stdout.decode("utf-8", "replace").strip().replace("tenuto run   (go on)", "/tenuto:resume   (go on)")
