@@ -10,8 +10,8 @@ somebody reports it. There is no process to supervise: time limits and the end o
 Where hooks were there when the agent worked (hooks/handed_out.py), its own last word is known: a report may be worse than that,
 never better, and may be left empty.
 
-A run changes hands in the middle: `tenuto next` takes a run that no engine drives at the moment, `tenuto run` takes it
-back once nothing is handed out (or gives up what is).
+A run changes hands in the middle: `tenuto next` takes a run that no engine drives at the moment, and collects what a dead
+engine's agents have finished since; `tenuto run` takes it back once nothing is handed out (or gives up what is).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypedDict
 
+from tenuto.agents.crew import Crew
 from tenuto.agents.reply import parked, question, verdict
 from tenuto.core.records import Run
 from tenuto.core.times import between
@@ -31,6 +32,7 @@ from tenuto.drivers.local import Engine, keep, set_aside
 from tenuto.encoding import loads
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.hosts.surroundings import session
+from tenuto.supervise import attempts
 from tenuto.workspace.turn import Workspace
 
 VERDICTS = ("DONE", "NEEDS_REVISION", "ERROR", "QUESTION", "PARKED")
@@ -76,6 +78,13 @@ class _Elsewhere:
         return self
 
 
+class _Left:
+    """Those whom an engine started, by the names that the journal has for them."""
+
+    def named(self, name: str) -> Any:
+        return Crew(name).named(name)
+
+
 class Guide(Engine):
     def __init__(self, workspace: Workspace, run: str, settings: dict[str, Any]) -> None:
         super().__init__(workspace, run, _Elsewhere(), settings)
@@ -99,11 +108,10 @@ class Guide(Engine):
         run = self.workspace.load(self.name)
         if run["pipeline"]["hash"] is None:
             raise Refused("no-pipeline", f"run {self.name} is driven by hand", f"tenuto run --pipeline NAME --run {self.name}")
+        if run["driver"] == "manual":
+            raise Refused("by-hand", f"run {self.name} was released, and is led by hand", f"tenuto run --run {self.name} --start-only")
         if run["driver"] != "guided":
-            engines = [name for name in run["flying"] if run["attempts"][name]["agent"] != "guided"]
-            if engines:
-                message = f"an engine left attempts of run {self.name} under way: {', '.join(engines)}"
-                raise Refused("under-way", message, f"tenuto run   (collects them), or: tenuto cancel {self.name}")
+            self._collect_left(run)
             with self.workspace.turn() as turn:
                 turn.do(self.name, {"do": "ChangeDriver", "driver": "guided"})
         asking = session(os.environ)
@@ -112,6 +120,18 @@ class Guide(Engine):
                 turn.bind(self.name, asking)
         self._take_up()
         return run
+
+    def _collect_left(self, run: Run) -> None:
+        """Agents outlive the engine that started them. What they have finished since is taken in as ever; no one is started."""
+        engine = Engine(self.workspace, self.name, _Left(), self.settings)
+        engine._take_up()
+        for name in list(run["flying"]):
+            if attempts.inspect(engine.directory(name))["state"] in ("finished", "lost", "void"):
+                engine.collect(name)
+        still = list(self.workspace.load(self.name)["flying"])
+        if still:
+            message = f"an engine left attempts of run {self.name} under way: {', '.join(still)}"
+            raise Refused("under-way", message, f"ask again when they have ended; or tenuto run, or tenuto cancel {self.name}")
 
     def prepare(self, run: Run, name: str) -> bool:
         """As before a start of our own: its work tree, a look at what is there, the prompt. Once per attempt."""
@@ -185,14 +205,10 @@ def accept(
 
 def give_up(workspace: Workspace, run: str) -> list[str]:
     """An engine takes over: what was handed out and not reported is lost. Nobody knows what was done of it."""
-    lost = []
-    with workspace.turn() as turn:
-        found = turn.existing(run)
-        for name in list(found["flying"]):
-            if found["attempts"][name]["agent"] == "guided":
-                reason = "it was handed out and never reported"
-                turn.do(run, {"do": "LoseAttempt", "attempt": name, "reason": reason, "ran": True, "key": f"finished:{name}"})
-                lost.append(name)
+    guide, found = Guide(workspace, run, {}), workspace.load(run)
+    lost = [name for name in found["flying"] if found["attempts"][name]["agent"] == "guided"]
+    for name in lost:
+        guide.lose(name, "it was handed out and never reported", True)
     return lost
 
 

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from tenuto.drivers.engage import engage, release
-from tenuto.drivers.persons import command
+from tenuto.drivers.guided import accept, give_up, hand_out
+from tenuto.drivers.persons import command, decide_gate
+from tenuto.drivers.start import start
 from tenuto.errors import Refused
+from tenuto.supervise.watching import wait_any
 from tests.acceptance.rehearsing import TWO_ITEMS, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -241,6 +244,90 @@ def test_what_was_done_in_a_step_that_was_left_in_the_middle_is_not_done_again(
     done = worked(run, step)
     assert run["status"] == "completed", (run["status"], run["pause"])
     assert len(done) == 4 and sorted(set(done)) == sorted(set(done) | set(before))
+
+
+def guide(stage: Stage, name: str) -> Any:
+    """Another orchestrator leads the run until it rests: each piece of work is carried out by a process of its own."""
+    while True:
+        run, works = hand_out(stage.workspace, name, {})
+        if not works:
+            return run
+        for work in works:
+            deliver(stage, work)
+
+
+@pytest.mark.parametrize("first", ["guided", "engine"])
+def test_whoever_leads_changes_at_every_gate(tmp_path: Path, first: str) -> None:
+    """Eight steps with two gates, engine and session in turn: every step is done once, its files are valid all the time."""
+    stage = Stage(tmp_path)
+    run = start(stage.workspace, "Add dark mode", "eight-step", switches={"approval": True})
+    name, leads = run["id"], [first, "engine" if first == "guided" else "guided"] * 2
+    led = []
+    while run["status"] in ("running", "waiting_gate"):
+        led.append(leads.pop(0))
+        run = guide(stage, name) if led[-1] == "guided" else stage.drive(name, in_advance="")
+        assert run["driver"] == led[-1]
+        if run["status"] == "waiting_gate":
+            run = decide_gate(stage.workspace, name, "approve", "", {})
+    assert run["status"] == "completed" and len(led) == 3, (run["status"], run["pause"], run["failure"])
+    whom = {attempt["step"]: attempt["agent"].partition(":")[0] for attempt in run["attempts"].values()}
+    assert set(whom.values()) == {"guided", "scripted"}
+    assert whom["research"] == ("guided" if first == "guided" else "scripted") != whom["design"]
+    assert all(attempt["verdict"] == "DONE" for attempt in run["attempts"].values())
+
+
+def test_what_a_dead_engines_agents_finished_is_taken_in_by_whoever_asks(tmp_path: Path) -> None:
+    """The engine is killed while its agent works; the agent ends; a session asks what is to be done, and gets the next step."""
+    go, pid = tmp_path / "go", tmp_path / "pid"
+    stage = Stage(tmp_path, [{"for": {"role": "architect"}, "run": f"kill -9 $(cat {pid})", "wait": str(go)}])
+    command, around = [sys.executable, "-m", "tenuto", "run", "Dark mode", "--pipeline", "poc", "--agent", f"scripted:{stage.script}"], os.environ
+    engine = subprocess.Popen(command, cwd=stage.root, env={**around, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pid.write_text(str(engine.pid))
+    while not (found := list(Path(stage.workspace.state).glob("attempts/dark-mode/*/1/claim"))) and engine.poll() is None:
+        pass
+    go.touch()
+    assert engine.wait() == -9 and found
+    wait_any([str(found[0].parent)], None)
+    works = hand_out(stage.workspace, "dark-mode", {})[1]
+    assert [work["step"] for work in works] == ["implementer"]
+    run = stage.workspace.load("dark-mode")
+    assert run["driver"] == "guided" and [one["verdict"] for one in run["attempts"].values()] == ["DONE", None]
+
+
+def test_a_run_that_was_released_is_not_handed_out(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    start(stage.workspace, "Dark mode", "poc")
+    release(stage.workspace, "dark-mode")
+    with pytest.raises(Refused, match="led by hand") as refused:
+        hand_out(stage.workspace, "dark-mode", {})
+    assert program(stage.root, *refused.value.hint.removeprefix("tenuto ").split()).returncode == 0
+    assert hand_out(stage.workspace, "dark-mode", {})[1]
+
+
+def test_items_that_were_handed_out_and_given_up_are_made_again(tmp_path: Path) -> None:
+    """In the middle of a wave: what nobody reported is lost, and the engine goes on with it."""
+    stage = Stage(tmp_path)
+    start(stage.workspace, "Add dark mode", "eight-step")
+    while True:
+        _, works = hand_out(stage.workspace, "add-dark-mode", {})
+        if works[0]["item"]:
+            break
+        for work in works:
+            deliver(stage, work)
+    lost = give_up(stage.workspace, "add-dark-mode")
+    assert lost == [work["attempt"] for work in works]
+    run = stage.drive("add-dark-mode")
+    assert run["status"] == "completed" and all(item["status"] == "completed" for item in run["items"].values())
+
+
+def deliver(stage: Stage, work: Any) -> None:
+    around = {**os.environ, **work["environment"], "TENUTO_TRY": str(work["number"]), "TENUTO_VISIT": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "tenuto/agents/scripted_program.py"), str(stage.script)]
+    said = subprocess.run(command, cwd=work["workdir"], env=around, input=work["prompt"], capture_output=True, text=True, check=True).stdout
+    run = work["environment"]["TENUTO_RUN"]
+    verdict, summary, _ = accept(stage.workspace, run, work["attempt"], {"reply": said}, {})
+    assert verdict == "DONE", summary
+    stage.look(stage.workspace.load(run), [])
 
 
 def test_the_command_line_takes_over_and_releases(tmp_path: Path) -> None:
