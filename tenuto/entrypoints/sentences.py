@@ -32,10 +32,11 @@ SENTENCES = {
     "Finished": "finished: {outcome}",
     "Cancelled": "cancelled<: {reason}>",
     "Stopped": "stopped<: {reason}>",
+    "PickedUp": "picked up again< in session {session}>",
     "Blocked": "blocked at {reason}<, missing: {missing}>",
     "Unblocked": "unblocked< in {stage}>",
     "StageRestarted": "stage {stage} restarted<: {reason}>",
-    "RouteTaken": "went {route}< to {to}><: {reason}>",
+    "RouteTaken": "next: {queue}< ({route})><: {reason}>",
     "ReviewRecorded": "review of {step} recorded",
     "ArtifactStored": "{name} stored as {path} ({size} bytes)",
     "MemoryWritten": "memory: {entries} written to {kind}",
@@ -55,6 +56,8 @@ SENTENCES = {
     "ForeignEditAbsorbed": "edit of {path} by another program taken in",
     "Forked": "forked from {source} at {at_step}",
     "Noted": "{text}",
+    "Engaged": "driven by {driver} with pipeline {pipeline.name}<, next: {queue}>",
+    "ActionDone": "done by the engine: {action}< ({detail})>",
     "CurrentRunChanged": "current run: {run}",
     "FileOwned": "{path} is shown from {run}",
 }
@@ -85,6 +88,8 @@ def _told(event: dict[str, Any], field: str) -> str:
             return ""
         case dict():
             return ", ".join(f"{key}={_short(item)}" for key, item in value.items())
+        case [*entries] if all(isinstance(entry, dict) and "step" in entry for entry in entries):
+            return " > ".join(str(entry["step"]) for entry in entries)
         case [*entries] if any(isinstance(entry, dict) for entry in entries):
             return f"{len(entries)} entr{'y' if len(entries) == 1 else 'ies'}"
         case [*entries]:

@@ -11,12 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import tenuto
-from tenuto.core import fold
+from tenuto.core import events, fold
 from tenuto.drivers.settings import read_settings
 from tenuto.entrypoints.cli.terminal import Table, show
 from tenuto.entrypoints.sentences import SENTENCES, sentence
@@ -145,6 +145,20 @@ def test_history_is_told_in_sentences(say: Say, run: str) -> None:
 def test_an_event_without_a_sentence_is_told_by_its_name() -> None:
     assert sentence({"type": "SomethingHappened"}) == "something happened"
     assert not set(SENTENCES) - set(fold._APPLY) - {"CurrentRunChanged", "FileOwned"}, "no sentence is left over"
+
+
+@pytest.mark.parametrize("event", [*get_args(events.Event), *get_args(events.RepoEvent)], ids=lambda event: event.__name__)
+def test_every_event_has_a_sentence_about_what_is_in_it(event: Any) -> None:
+    """A history hides nothing, and names no field that an event does not have."""
+    fields = get_type_hints(event)
+    words = SENTENCES[get_args(fields["type"])[0]]
+    assert [name for name in re.findall(r"\{(\w+)", words) if name not in fields] == []
+
+
+def test_a_way_is_told_by_its_steps() -> None:
+    told: Any = {"type": "RouteTaken", "queue": [{"step": "design"}, {"step": "design-review"}], "route": "design-review.NEEDS_REVISION", "reason": ""}
+    assert sentence(told) == "next: design > design-review (design-review.NEEDS_REVISION)"
+    assert sentence(told | {"queue": [], "route": ""}) == "next: -"
 
 
 def test_events_are_shown_from_any_point_on(say: Say, run: str) -> None:
