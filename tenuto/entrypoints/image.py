@@ -34,9 +34,10 @@ class Image:
         self._path = f"{root}/tenuto/__pycache__/{command}.{sys.implementation.cache_tag}.image"
         self._kept: dict[str, Kept] = {}
         self._taken = set(_ITSELF)
+        self._code: dict[str, Any] = {}
         try:
             made_by, kept = marshal.loads(_read(self._path))
-            if made_by == _interpreter():
+            if made_by == _interpreter() and type(kept) is dict:
                 self._kept = kept
         except (OSError, ValueError, EOFError, TypeError):
             pass  # there is none, or not a whole one
@@ -45,6 +46,10 @@ class Image:
         kept = self._kept.get(name)
         if kept is None:
             return None
+        try:
+            self._code[name] = marshal.loads(kept[3])
+        except (ValueError, EOFError, TypeError, LookupError):
+            return None  # damaged: found the ordinary way, and in the next image it is whole
         source = self._source(name, kept[0])
         if _stamp(source) != kept[1:3]:
             return None
@@ -59,7 +64,7 @@ class Image:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(marshal.loads(self._kept[module.__name__][3]), module.__dict__)  # noqa: S102  # what an import does
+        exec(self._code.pop(module.__name__), module.__dict__)  # noqa: S102  # what an import does
 
     def save(self) -> None:
         """If this process had to look elsewhere, the next one shall not."""

@@ -55,6 +55,11 @@ def _name(words: list[str]) -> str:
     return words[at] if len(words) > at else ""
 
 
+def _is_call_of_a_hook(words: list[str]) -> bool:
+    """By a host, which must not hear of our troubles; `tenuto hook declare` is a person's."""
+    return _name(words) == "hook" and "declare" not in words
+
+
 def answer(words: list[str]) -> int:
     """Run one command; whatever happens, an exit status comes back and the reason has been said."""
     try:
@@ -70,7 +75,8 @@ def answer(words: list[str]) -> int:
     except BrokenPipeError:
         return close_quietly()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # whatever it is, it is told, never thrown at people
-        return tell(error, "--json" in words)
+        status = tell(error, "--json" in words)
+        return 0 if _is_call_of_a_hook(words) else status
 
 
 def enter(folder: str) -> None:

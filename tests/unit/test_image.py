@@ -103,3 +103,18 @@ def test_a_place_that_cannot_be_written_to_is_no_error(package: Path) -> None:
     (package / "__pycache__").write_text("a file where a folder should be")
     assert call(package) == said
     assert call(package) == said
+
+
+@pytest.mark.parametrize("damage", ["no code", "odd entries", "no table"])
+def test_one_that_is_damaged_inside_is_made_anew(package: Path, damage: str) -> None:
+    """Its frame is right, and what it holds is not: modules are found the ordinary way, and the next image is whole."""
+    import marshal
+
+    said = call(package)
+    [image] = images(package)
+    made_by, kept = marshal.loads(image.read_bytes())
+    broken = {"no code": {name: (*entry[:3], b"?") for name, entry in kept.items()}, "odd entries": dict.fromkeys(kept, 7), "no table": [7]}
+    image.write_bytes(marshal.dumps((made_by, broken[damage])))
+    assert call(package) == said
+    assert marshal.loads(image.read_bytes())[1].keys() == kept.keys()
+    assert call(package) == said

@@ -1,0 +1,289 @@
+"""Promise 13: hooks cannot recurse, and cannot break the host.
+
+    forced     an error is raised before one line after the other of a hook's own way through Tenuto, also a second one while
+               the first is told: the exit status is 0, the answer is none or an object, nothing is blocked
+    images     the cache of bytecode that a hook starts from, damaged in every way
+    recursion  a host whose every program calls the hook again: the second one does nothing
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, NoReturn
+
+import tenuto
+from prove.frame import ROOT, Amount, Progress, Result, dice, place, repository, spread
+from tenuto.entrypoints import hook_call, launch
+from tenuto.workspace.examine import examine
+
+PAYLOADS = ROOT / "tests" / "data" / "payloads" / "claude-2.1.325"
+NAMES = (
+    "SubagentStart", "SubagentStop", "PreToolUse.Agent", "PreToolUse.Write", "PostToolUse.Write", "PreCompact.auto", "SessionStart.compact",
+    "SessionStart.resume", "Stop", "UserPromptSubmit",
+)  # fmt: skip
+SESSION = "8dd9056e-c8e9-4b44-be02-7f3be68ade4c"
+ERRORS: tuple[Callable[[], BaseException], ...] = (
+    lambda: KeyError("forced"), lambda: OSError(28, "No space left on device"), lambda: RuntimeError("forced"), lambda: MemoryError(),
+    lambda: RecursionError("forced"), lambda: KeyboardInterrupt(), lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "forced"),
+)  # fmt: skip
+DEEPEST = 6
+OUTERMOST = (("hook_call.py", "call_and_leave"), ("launch.py", "answer"), ("launch.py", "_is_call_of_a_hook"), ("launch.py", "_name"))
+
+
+class Case(NamedTuple):
+    payload: str
+    entrance: str  # script: python -I -S .../hook.py; command: tenuto hook
+    errors: tuple[tuple[int, int], ...]  # (line, which error)
+
+
+def prove(amount: Amount, tell: Progress) -> Result:
+    batches = [(name, entrance, amount.full) for name in NAMES for entrance in ("script", "command")]
+    if not amount.full:
+        batches = batches[1::5]
+    total = len(batches) + 2
+    tried, violations = 0, list[str]()
+    for count, found in spread(_force, batches, amount.jobs, tell, of=total):
+        tried += count
+        violations += found
+    damaged, found = _damage_images(amount.full)
+    violations += found
+    tell(total - 1, total)
+    depth, found = _recurse(guarded=True)
+    violations += found
+    tell(total, total)
+    figures = {"errors forced": f"{tried:,}", "damaged images": str(damaged), "depth": str(depth), "hosts broken": str(len(violations))}
+    return Result(tried + damaged + 1, violations, figures)
+
+
+def control(amount: Amount) -> Result:
+    """A hook that lets errors through, and a host that takes the guard away."""
+    kept = hook_call.Saying.fail, launch._is_call_of_a_hook
+    hook_call.Saying.fail, launch._is_call_of_a_hook = _raise, lambda words: False  # type: ignore[method-assign,assignment]
+    try:
+        with place() as folder:
+            root = _repository(folder)
+            cases = [Case("SubagentStop", "command", ((line, 0),)) for line in range(20, 200, 30)]
+            found = [words for case in cases for words in _call(root, case)]
+    finally:
+        hook_call.Saying.fail, launch._is_call_of_a_hook = kept  # type: ignore[method-assign]
+    return Result(len(cases) + 1, found + _recurse(guarded=False)[1], {})
+
+
+def _raise(self: Any, error: BaseException) -> NoReturn:
+    raise error
+
+
+# ---- forced errors ---------------------------------------------------------------------------------
+
+
+def _repository(folder: Path) -> Path:
+    root = repository(folder / "repository")
+    workspace = tenuto.open(str(root))
+    workspace.feature_state.start("OAuth login", "Let people sign in", session=SESSION)
+    workspace.journal.close()
+    return root
+
+
+def _force(batch: tuple[str, str, bool]) -> tuple[int, list[str]]:
+    name, entrance, full = batch
+    found: list[str] = []
+    with place() as folder:
+        root = _repository(folder)
+        lines = _lines(root, Case(name, entrance, ()))
+        chance = dice("hooks", name, entrance)
+        cases = list(_cases(name, entrance, lines, chance, full))
+        for case in cases:
+            found += _call(root, case)
+        workspace = tenuto.open(str(root))
+        found += [f"{name}, {entrance}: {one['message']}" for one in examine(workspace)["findings"] if one["severity"] == "damage"]
+        workspace.journal.close()
+    return len(cases), found
+
+
+def _cases(name: str, entrance: str, lines: int, chance: random.Random, full: bool) -> Any:
+    """Before every line once, with one error after the other; then two errors in one call."""
+    step = 1 if full else max(1, lines // 6)
+    for line in range(1, lines + 1, step):
+        yield Case(name, entrance, ((line, (line + len(name)) % len(ERRORS)),))
+    for _ in range(lines // 2 if full else 4):
+        first = chance.randrange(1, lines + 1)
+        second = first + chance.randrange(1, 30)
+        yield Case(name, entrance, ((first, chance.randrange(len(ERRORS))), (second, chance.randrange(len(ERRORS)))))
+
+
+def _lines(root: Path, case: Case) -> int:
+    """How many lines of Tenuto such a call executes."""
+    _call(root, case)
+    return int((root.parent / "lines").read_text())
+
+
+def _call(root: Path, case: Case) -> list[str]:
+    folder = root.parent
+    given = json.loads((PAYLOADS / f"{case.payload}.json").read_text().replace("$PROJECT", str(root)))["stdin"]
+    (folder / "in").write_text(json.dumps(given))
+    pid = os.fork()
+    if pid == 0:
+        _become_a_hook(root, case)
+    _, status = os.waitpid(pid, 0)
+    out, err = (folder / "out").read_text("utf-8", "replace"), (folder / "err").read_text("utf-8", "replace")
+    return [f"{case.payload}, {case.entrance}, {case.errors}: {words}" for words in _judge(os.waitstatus_to_exitcode(status), out, err)]
+
+
+def _judge(status: int, out: str, err: str) -> list[str]:
+    found = []
+    if status != 0:
+        found.append(f"exit status {status}: {err[-200:]!r}")
+    if "Traceback" in err:
+        found.append(f"a traceback: {err[-200:]!r}")
+    if "{" in out:
+        try:
+            told = json.loads(out)
+        except ValueError:
+            return [*found, f"the answer is half an object: {out!r}"]
+        if told.get("decision") == "block" or "deny" in json.dumps(told.get("hookSpecificOutput", {})) or told.get("continue") is False:
+            found.append(f"the host is stopped: {out!r}")
+    return found
+
+
+def _become_a_hook(root: Path, case: Case) -> NoReturn:
+    """The process as the host starts it, with everything loaded already; what is not caught ends it as Python would."""
+    folder = root.parent
+    try:
+        os.chdir(root)
+        os.dup2(os.open(folder / "in", os.O_RDONLY), 0)
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+        # Streams of their own: those of the process around us are not ours to write to.
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        event = case.payload.partition(".")[0]
+        status = _traced(folder, case, event)
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else 1
+    except BaseException:  # noqa: BLE001  as the interpreter does it
+        import traceback
+
+        os.write(2, traceback.format_exc().encode())
+        status = 1
+    os._exit(status)
+
+
+def _traced(folder: Path, case: Case, event: str) -> int:
+    wanted, seen = dict(case.errors), [0]
+    package = str(ROOT / "tenuto") + os.sep
+
+    def trace(frame: FrameType, what: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(package):
+            return None
+        if (os.path.basename(frame.f_code.co_filename), frame.f_code.co_name) in OUTERMOST:
+            return trace  # a `try:`, an exit, a call: nothing there can fail
+        if what == "line":
+            seen[0] += 1
+            error = wanted.get(seen[0])
+            if error is not None:
+                raise ERRORS[error]()
+        return trace
+
+    sys.settrace(trace)
+    try:
+        if case.entrance == "command":
+            return launch.answer(["hook", event])
+        leave, kept = [0], hook_call.posix._exit
+        hook_call.posix._exit = lambda status: leave.append(status)  # type: ignore[assignment]
+        try:
+            hook_call.call_and_leave([event], lambda: None)
+        finally:
+            hook_call.posix._exit = kept
+        return leave[-1]
+    finally:
+        sys.settrace(None)
+        if not case.errors:
+            (folder / "lines").write_text(str(seen[0]))
+
+
+# ---- damaged images --------------------------------------------------------------------------------
+
+
+def _damage_images(full: bool) -> tuple[int, list[str]]:
+    found: list[str] = []
+    with place() as folder:
+        root = _repository(folder)
+        package = folder / "copy"
+        shutil.copytree(ROOT / "tenuto", package / "tenuto", ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.yaml"))
+        words = [sys.executable, "-I", "-S", str(package / "tenuto" / "entrypoints" / "hook.py"), "SubagentStop"]
+        given = (PAYLOADS / "SubagentStop.json").read_text().replace("$PROJECT", str(root))
+        payload = json.dumps(json.loads(given)["stdin"])
+
+        def call() -> subprocess.CompletedProcess[str]:
+            return subprocess.run(words, cwd=root, input=payload, capture_output=True, text=True, timeout=60, check=False)
+
+        call()
+        [image] = (package / "tenuto" / "__pycache__").glob("hook.*.image")
+        whole = image.read_bytes()
+        damages = list(_damages(whole, 60 if full else 6))
+        for what, body in damages:
+            image.write_bytes(body)
+            done = call()
+            found += [f"image {what}: {words}" for words in _judge(done.returncode, done.stdout, done.stderr)]
+        image.unlink()
+        image.mkdir()
+        done = call()
+        found += [f"a folder in the image's place: {words}" for words in _judge(done.returncode, done.stdout, done.stderr)]
+    return len(damages) + 1, found
+
+
+def _damages(whole: bytes, count: int) -> Any:
+    import marshal
+
+    made_by, kept = marshal.loads(whole)
+    yield "empty", b""
+    yield "another program's", b"\x00" * 4096
+    yield "with a module that is no code", marshal.dumps((made_by, {name: (*entry[:3], b"no code") for name, entry in kept.items()}))
+    yield "with odd entries", marshal.dumps((made_by, dict.fromkeys(kept, 7)))
+    yield "with a list", marshal.dumps((made_by, [1, 2]))
+    for number in range(count):
+        chance = dice("image", number)
+        if number % 2:
+            yield f"cut ({number})", whole[: chance.randrange(len(whole))]
+        else:
+            body = bytearray(whole)
+            # Into the frame around the code: what is inside is code of ours, as a .pyc is.
+            body[chance.randrange(64)] ^= 1 << chance.randrange(8)
+            yield f"flipped ({number})", bytes(body)
+
+
+# ---- recursion -------------------------------------------------------------------------------------
+
+
+def _recurse(guarded: bool) -> tuple[int, list[str]]:
+    """Whatever a hook starts (git, here) calls the hook again, as a host would that has hooks on everything."""
+    with place() as folder:
+        root = _repository(folder)
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "git"
+        event = "PreCompact"
+        given = (PAYLOADS / "PreCompact.auto.json").read_text().replace("$PROJECT", str(root))
+        (folder / "payload").write_text(json.dumps(json.loads(given)["stdin"]))
+        take_away = "" if guarded else "unset TENUTO_HOOK\n"
+        program.write_text(
+            f"#!/bin/sh\necho $DEPTH >> {folder}/depths\n[ $DEPTH -lt {DEEPEST} ] || exit 0\n{take_away}"
+            f"DEPTH=$((DEPTH + 1)) {sys.executable} -I -S {ROOT}/tenuto/entrypoints/hook.py {event} < {folder}/payload\nexit 0\n"
+        )
+        program.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "DEPTH": "1"}
+        words = [sys.executable, "-I", "-S", str(ROOT / "tenuto" / "entrypoints" / "hook.py"), event]
+        done = subprocess.run(words, cwd=root, env=environment, input=(folder / "payload").read_text(), capture_output=True, text=True, timeout=120, check=False)
+        depths = [int(line) for line in (folder / "depths").read_text().split()] if (folder / "depths").exists() else []
+        found = [f"recursion: {words}" for words in _judge(done.returncode, "", done.stderr)]
+        if not depths:
+            found.append("recursion: the hook started nothing, so nothing was tried")
+        if max(depths, default=0) > 1:
+            found.append(f"recursion: {max(depths)} hooks inside each other")
+        return max(depths, default=0), found
