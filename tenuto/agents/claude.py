@@ -144,7 +144,7 @@ def _failed(stream: streams.Stream, end: dict[str, Any], said: str, at: str) -> 
     if until is not None and until > (milliseconds(at) or 0):
         return error(why, parked_until=iso(until))
     if isinstance(status, int):
-        return error(why, transient=status in _PASSING)
+        return error(why, transient=status in _PASSING, limited=status == 429)
     return judge(why, at) if end.get("terminal_reason") == "api_error" else error(why)
 
 

@@ -2,6 +2,7 @@
 
     look_back(engine, job, start)  job.start, and job.earlier: what the agent printed when it was interrupted, "" where there is
                                    nothing to go on with
+    photograph(engine, job, ...)   the outputs before the agent's work, whenever that began
     names_for(agent, outer)        the variables that this kind of agent needs; their values are never written down
     errors(directory)              the end of what it wrote to standard error
     again(directory, told)         the same attempt starts its program once more: what this start used is not forgotten
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenuto.core.waiting import later, parked_agents
+from tenuto.drivers import receipts
 from tenuto.drivers.jobs import Job
 from tenuto.encoding import dumps, loads
 
@@ -25,26 +27,36 @@ _TAIL = 4000
 
 
 def look_back(engine: Any, job: Job, start: int) -> None:
-    job.start, job.earlier = start, _earlier(engine, job, start)
+    folder = _interrupted(engine, job, start)
+    job.start, job.earlier = start, read(f"{folder}/stdout") if folder else ""
 
 
-def _earlier(engine: Any, job: Job, start: int) -> str:
-    """Of the starts before this one, the latest first, then of the attempt that this one follows, and so on."""
+def _interrupted(engine: Any, job: Job, start: int) -> str:
+    """Where the agent was interrupted: in a start before this one, the latest first, or in the attempt that this one follows, and so on."""
     for number in range(start - 1, 0, -1):
-        said = read(f"{engine.folder}/{job.name}/{number}/stdout")
-        if said:
-            return said
+        if read(f"{engine.folder}/{job.name}/{number}/stdout"):
+            return f"{engine.folder}/{job.name}/{number}"
     attempts, name = job.run["attempts"], job.attempt["extra"].get("follows", "")
     while name in attempts and not job.isolated and _kind(attempts[name]) == _kind(job.attempt):
-        said = read(f"{engine.directory(name)}/stdout")
-        if said:
-            return said
+        if read(f"{engine.directory(name)}/stdout"):
+            return str(engine.directory(name))
         name = attempts[name]["extra"].get("follows", "")
     return ""
 
 
 def _kind(attempt: Any) -> str:
     return str(attempt["agent"]).partition(":")[0]
+
+
+def photograph(engine: Any, job: Job, directory: str) -> dict[str, Any]:
+    """The outputs as they are before the agent starts. For one that goes on: as they were when it began, for what it wrote before it
+    was interrupted is its own work. Files that may only grow are held against what they are now."""
+    now = receipts.look(job, directory)
+    if not job.goes_on:
+        return now
+    then = loads(read(f"{_interrupted(engine, job, job.start)}/before.json") or "{}")
+    growing = [job.path(name) for name in job.seat["append_only"]]
+    return {**then, **{path: state for path, state in now.items() if path in growing}}
 
 
 def names_for(agent: Any, outer: Mapping[str, str]) -> list[str]:

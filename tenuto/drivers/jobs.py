@@ -56,6 +56,7 @@ class Job:
         self.start = 1
         self.earlier = ""
         self.errors = ""
+        self.goes_on = False  # its agent asked for the words to go on with
 
     def path(self, name: str) -> str:
         """A document of the pipeline, as a path below the work directory."""
@@ -137,6 +138,7 @@ class Job:
 
     def going_on(self) -> str:
         """For an agent that still knows what it was told: it was interrupted, or a person has answered its question."""
+        self.goes_on = True
         answer = self.attempt["extra"].get("answer")
         parts = (
             ["A person has answered your question.", "", *delimited("a person's answer", answer)]

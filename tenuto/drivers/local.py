@@ -26,7 +26,7 @@ from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
 from tenuto.core.todo import todo
 from tenuto.core.visits import step_of
-from tenuto.drivers import actions, branches, continuing, delivery, protection, receipts, shown
+from tenuto.drivers import actions, branches, continuing, delivery, protection, shown
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay
@@ -204,10 +204,11 @@ class Engine:
         agent = self.crew.named(run["attempts"][name]["agent"])
         directory = f"{self.folder}/{name}/{start}"
         os.makedirs(directory, exist_ok=True)
-        self.boundary.begin(job, in_flight(run))
-        keep(f"{directory}/before.json", receipts.look(job, directory))
+        if start == 1:  # what an earlier start of the attempt changed is its doing, too
+            self.boundary.begin(job, in_flight(run))
         continuing.look_back(self, job, start)
         told = agent.launch(job)
+        keep(f"{directory}/before.json", continuing.photograph(self, job, directory))
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
             file.write(told["stdin"])
         more = [*self.settings.get("environment", []), *continuing.names_for(agent, os.environ)]

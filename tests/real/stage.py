@@ -26,7 +26,7 @@ PIPELINE = """name: one
 documents: .
 steps:
   - id: work
-    agent: {{role: worker, out: out.md}}
+    agent: {{role: worker, out: out.md, optional: half.md}}
     verdicts: [DONE, NEEDS_REVISION, ERROR]
     retry: {{LOST: 1, ERROR: 0}}
     {more}

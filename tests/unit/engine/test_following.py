@@ -25,6 +25,7 @@ class Speaker:
         self.lines = list(lines)
         self.shown: list[tuple[int, str]] = []
         self.heard: list[str] = []
+        self.goes_on = False
 
     def choose(self, *_: Any) -> Any:
         return self
@@ -34,6 +35,8 @@ class Speaker:
 
     def launch(self, job: Any) -> dict[str, Any]:
         self.shown.append((job.start, job.earlier))
+        if self.goes_on and job.earlier:
+            job.going_on()
         return {"argv": ["sh", "-c", self.lines.pop(0)], "stdin": "", "env": {}}
 
     def read(self, job: Any, result: Any, said: str) -> dict[str, Any]:
@@ -67,6 +70,25 @@ def test_a_start_inside_the_same_attempt_sees_what_the_one_before_it_printed(gro
     assert found["status"] == "completed"
     assert agent.shown == [(1, ""), (2, "first half\n")]
     assert list(found["attempts"]) == ["work-1-worker-1"]
+
+
+def test_what_an_earlier_start_did_counts(ground: tuple[Any, str]) -> None:
+    """For it, where the agent goes on: an output that was written before is written. And against it: it strayed."""
+    workspace, run = ground
+    agent = Speaker(WRITE + "echo first half; kill -9 $$", "echo DONE all")
+    agent.goes_on = True
+    assert Engine(workspace, run, agent, {}).drive()["status"] == "completed"
+    astray = start(workspace, "Do it again", "one")["id"]
+    agent = Speaker("echo first half; echo x > astray.txt; kill -9 $$", WRITE + "echo DONE all", "echo ERROR nothing")
+    found = Engine(workspace, astray, agent, {}).drive()
+    assert "astray.txt" in found["attempts"]["work-1-worker-1"]["summary"]
+
+
+def test_an_agent_that_starts_over_writes_its_output_itself(ground: tuple[Any, str]) -> None:
+    workspace, run = ground
+    agent = Speaker(WRITE + "echo first half; kill -9 $$", "echo DONE all", "echo ERROR nothing")
+    found = Engine(workspace, run, agent, {}).drive()
+    assert "was not written" in found["attempts"]["work-1-worker-1"]["summary"]
 
 
 def test_an_attempt_after_a_lost_one_names_it_and_sees_what_it_printed(ground: tuple[Any, str]) -> None:
