@@ -122,7 +122,7 @@ def asked(agent: AcpAgent, job: Job) -> dict[str, Any]:
 def test_known_programs_get_the_words_they_need_and_others_are_left_alone() -> None:
     assert AcpAgent("gemini").argv == ["gemini", "--acp"]
     assert AcpAgent("gemini --experimental-acp -m x").argv == ["gemini", "--experimental-acp", "-m", "x"]
-    assert AcpAgent("/opt/bin/opencode").argv == ["/opt/bin/opencode", "acp"]
+    assert AcpAgent("./bin/opencode").argv == ["./bin/opencode", "acp"]
     assert AcpAgent("./mine --speak acp").argv == ["./mine", "--speak", "acp"]
 
 
