@@ -91,17 +91,18 @@ class Guide(Engine):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """An engine that drives this run is not waited for: it will not let go before the run rests."""
+        """Others who ask or report take their turn. An engine is not waited for: it will not let go before the run rests."""
         os.makedirs(self.folder, exist_ok=True)
-        file = os.open(f"{self.folder}/engine.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        queue, file = (os.open(f"{self.folder}/{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for name in ("guide", "engine"))
         try:
+            fcntl.flock(queue, fcntl.LOCK_EX)
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError:
-            message = f"run {self.name} is driven by an engine, or somebody else asks at this moment"
-            raise Refused("driven", message, f"tenuto pause {self.name}, then ask again") from None
+            raise Refused("driven", f"run {self.name} is driven by an engine", f"tenuto pause {self.name}, then ask again") from None
         finally:
             os.close(file)
+            os.close(queue)
 
     def take(self) -> Run:
         """From here on the other orchestrator moves the run. What an engine left under way is collected first."""

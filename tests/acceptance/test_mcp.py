@@ -233,6 +233,17 @@ def test_a_wrong_question_is_answered_with_what_is_right(place: Path) -> None:
     talk(place, conversation)
 
 
+def test_settings_that_cannot_be_read_are_named_and_the_server_lives(place: Path) -> None:
+    (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: maybe}\n")
+
+    async def conversation(ask: Asking) -> None:
+        assert (await ask.refused("start", request="x", pipeline="small"))["code"] == "bad-settings"
+        assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "not-switched-on"
+        assert (await ask("list"))["runs"] == []
+
+    talk(place, conversation)
+
+
 def test_the_tools_teach_and_are_ten_at_most(place: Path) -> None:
     async def conversation(ask: Asking) -> None:
         listed = (await ask.client.list_tools()).tools

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tenuto.entrypoints.mcp import shapes
 from tenuto.entrypoints.mcp.resources import uri_of
 from tenuto.entrypoints.mcp.tools import APPROVE, TOOLS, Tool
-from tenuto.errors import BadInput, NotFound, Refused
+from tenuto.errors import BadInput, NotFound, Refused, TenutoError
 
 if TYPE_CHECKING:
     from tenuto.core.records import Run
@@ -22,17 +22,14 @@ Arguments = dict[str, Any]
 Record = dict[str, Any]
 
 MOST_INLINE = 40_000  # characters of prompts in one answer: clients cut what is longer
-_ENDED = ("completed", "failed", "cancelled", "poc-complete", "graduated")
 
 
 class Desk:
     """What one connection asks of one repository. `approve` is what the user had switched on when the server started."""
 
     def __init__(self, workspace: Workspace) -> None:
-        from tenuto.drivers.settings import read_settings
-
         self.workspace = workspace
-        self.approve = bool(read_settings(workspace.root).get("mcp", {}).get("approve"))
+        self.approve = _switched_on(workspace.root)
         self.tools: tuple[Tool, ...] = (*TOOLS, APPROVE) if self.approve else TOOLS
 
     def call(self, name: str, given: Any) -> Record:
@@ -43,6 +40,16 @@ class Desk:
         record = _CALLS[name](self.workspace, arguments)
         notes, self.workspace.warnings[:] = list(self.workspace.warnings), []
         return {**record, **({"notes": notes} if notes else {})}
+
+
+def _switched_on(root: str) -> bool:
+    """Settings that cannot be read switch nothing on; whoever needs them says what is wrong with them."""
+    from tenuto.drivers.settings import read_settings
+
+    try:
+        return bool(read_settings(root).get("mcp", {}).get("approve"))
+    except TenutoError:
+        return False
 
 
 def _unknown(name: str, tools: tuple[Tool, ...]) -> Exception:
@@ -153,7 +160,7 @@ def _waiting(run: Run) -> Record:
     """What a person has to do; nothing where the run goes on without one."""
     gate, pause, name = run["gate"], run["pause"], run["id"]
     if gate is not None:
-        how = f"the person decides, in a terminal of their own: tenuto approve {name} (or: reject, revise --feedback '...')"
+        how = f"the person types /tenuto:approve {name} (where the plugin is installed), or in a terminal of their own: tenuto approve {name}; or reject, revise"
         return {"waiting": {
             "kind": "gate", "name": gate["name"], "reason": gate["prompt"], "options": list(gate["options"]), "since": gate["opened_at"],
             "shown": [entry["path"] for entry in gate["shown"]], "how": how,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +128,19 @@ def test_a_run_that_an_engine_drives_is_not_handed_out(say: Say, begun: Path) ->
     told = say("next", "--json")
     lock.close()
     assert told.status == 4 and told.error["code"] == "driven"
+
+
+def test_reports_at_the_same_time_take_their_turn(say: Say, begun: Path) -> None:
+    """Two agents of a session report at once, as processes: neither is turned away, and nothing is lost."""
+    say("next")
+    (begun / "docs" / "r").mkdir(parents=True)
+    for name in ("a.md", "b.md"):
+        (begun / "docs" / "r" / name).write_text(f"# {name}\n")
+    report = [sys.executable, "-m", "tenuto", "report", "r"]
+    both = [subprocess.Popen([*report, attempt, "--verdict", "DONE"], cwd=begun, stdout=subprocess.PIPE) for attempt in (A, B)]
+    assert [one.communicate()[0].split()[1] for one in both] == [b"DONE", b"DONE"]
+    assert [one.returncode for one in both] == [0, 0]
+    assert [attempt["verdict"] for attempt in reopen(begun).load("r")["attempts"].values()] == ["DONE", "DONE"]
 
 
 @pytest.mark.parametrize(
