@@ -170,4 +170,5 @@ def test_auto_finds_it_and_says_so(claude: ClaudeSubject) -> None:
     found = stage.run("--agent", "auto")
     assert found.only["agent"] == "claude" and "agent: claude" in found.err
     shown = stage.tenuto("logs", "task", FIRST)
-    assert "DONE: wrote it" in shown.stdout
+    assert shown.stdout == "DONE: wrote it\n", "what it said in the end"
+    assert '"type":"result"' in stage.tenuto("logs", "task", FIRST, "--of", "stdout").stdout, "all it printed"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tenuto.workspace.turn import Workspace
 
 _LOOK_AGAIN = 0.2
-_STREAMS = ("stdout", "stderr", "prompt", "checks")
+_STREAMS = ("reply", "stdout", "stderr", "prompt", "checks")
 
 
 @click.command(
@@ -37,14 +37,14 @@ _STREAMS = ("stdout", "stderr", "prompt", "checks")
 )
 @click.argument("run", type=RunName())
 @click.argument("attempt", required=False)
-@click.option("--of", "stream", type=click.Choice(_STREAMS), default="stdout", help="Its reply, its errors, its prompt, the checks.")
+@click.option("--of", "stream", type=click.Choice(_STREAMS), default="reply", help="Its reply; all it printed; its errors, its prompt, the checks.")
 @click.option("--follow", is_flag=True, help="Go on until it has ended.")
 def command(run: str, attempt: str | None, stream: str, follow: bool) -> Answer:
     """What agents were told and what they said."""
     workspace = open_existing()
     found = load(workspace, run)
     if follow:
-        return _follow(workspace, found, attempt, stream)
+        return _follow(workspace, found, attempt, "stdout" if stream == "reply" else stream)
     if attempt is None:
         return Answer({"run": found["id"], "attempts": found["attempts"]}, _listed(workspace, found))
     name = _named(found, attempt)
@@ -72,7 +72,12 @@ def _files(workspace: Workspace, run: str, attempt: str, stream: str) -> list[st
     found: list[str] = []
     for start in starts:
         names = sorted(os.listdir(f"{folder}/{start}"))
-        wanted = [name for name in names if name.startswith("check-")] if stream == "checks" else [stream]
+        if stream == "checks":
+            wanted = [name for name in names if name.startswith("check-")]
+        elif stream == "reply":  # of a program that prints events, its last words lie beside them
+            wanted = ["reply" if "reply" in names else "stdout"]
+        else:
+            wanted = [stream]
         found += [f"{folder}/{start}/{name}" for name in wanted if name in names]
     return found
 
@@ -104,7 +109,7 @@ def _printed(run: Run, name: str, texts: list[tuple[str, str]], stream: str) -> 
             yield Heading(f"start {position} of {len(texts)}")
         yield from text.splitlines()
     problem = attempt["receipt"].get("problem")
-    if problem and stream == "stdout":
+    if problem and stream == "reply":
         first, *rest = problem.splitlines()
         yield Heading(f"what the receipt says: {first}")
         yield from rest

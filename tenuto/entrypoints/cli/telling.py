@@ -48,7 +48,8 @@ def _who(attempt: Any) -> str:
 
 
 def _dispatched(e: Any, run: Run) -> str:
-    return _who(e) + (f" (attempt {e['number']})" if e["number"] > 1 else "")
+    follows = f", after {e['extra']['follows']}" if e["extra"].get("follows") else ""
+    return _who(e) + (f" (attempt {e['number']}{follows})" if e["number"] > 1 else "")
 
 
 def _finished(e: Any, run: Run) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tenuto
+from tenuto.core.times import milliseconds
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
 
@@ -42,7 +43,9 @@ class Speaker:
     def read(self, job: Any, result: Any, said: str) -> dict[str, Any]:
         self.heard.append(f"{said}{job.errors}")
         if result["signal"]:
-            return {"verdict": "ERROR", "summary": "killed", "transient": True, "usage": {}}
+            return {"verdict": "ERROR", "summary": "killed", "transient": True, "usage": {"tokens": 5} if "spent 5" in said else {}}
+        if "LIMITED" in said:
+            return {"verdict": "ERROR", "summary": "slow down", "transient": True, "limited": True, "usage": {}}
         word, _, rest = said.strip().partition(" ")
         told = {"verdict": word, "summary": rest, "transient": False, "usage": {}, "reply": f"{word}: {rest}"}
         return {**told, "parked_until": rest} if word == "PARKED" else told
@@ -140,3 +143,23 @@ def test_the_end_of_standard_error_reaches_the_adapter(ground: tuple[Any, str]) 
     agent = Speaker(WRITE + "echo 'please log in' >&2; echo DONE all")
     Engine(workspace, run, agent, {}).drive()
     assert agent.heard == ["DONE all\nplease log in\n"]
+
+
+def test_what_all_starts_of_an_attempt_used_is_charged(ground: tuple[Any, str]) -> None:
+    workspace, run = ground
+    agent = Speaker("echo spent 5; kill -9 $$", "echo spent 5; kill -9 $$", WRITE + "echo DONE all")
+    read = agent.read
+    agent.read = lambda job, result, said: {**read(job, result, said), **({"usage": {"tokens": 7}} if "DONE" in said else {})}  # type: ignore[method-assign]
+    found = Engine(workspace, run, agent, {}).drive()
+    assert found["attempts"]["work-1-worker-1"]["usage"] == {"attempts": 1, "tokens": 17}
+
+
+def test_a_limit_without_a_time_is_tried_again_and_then_waited_for(ground: tuple[Any, str]) -> None:
+    """Agents that would be turned away are not started one after another: the run waits a few minutes, and no try is used up."""
+    workspace, run = ground
+    found = Engine(workspace, run, Speaker("echo LIMITED", "echo LIMITED", "echo LIMITED"), {}).drive()
+    assert found["status"] == "parked"
+    attempt = found["attempts"]["work-1-worker-1"]
+    assert (attempt["verdict"], attempt["receipt"]["starts"]) == ("PARKED", 3)
+    waits = milliseconds(found["pause"]["last_feedback"]) - milliseconds(attempt["ended_at"])
+    assert 250_000 < waits < 310_000
