@@ -20,7 +20,9 @@ from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Damaged, Refused, SchemaSkew
 from tenuto.stores.engine import IntegrityError, InterfaceError, ProgrammingError
+from tenuto.stores.passages import add
 from tenuto.stores.schema import SCHEMA_VERSION
+from tenuto.stores.tables import hash_of, log_digest
 from tenuto.stores.verify import DOES_NOT_FOLD, REPO, rebuild
 
 TYPE_CHECKING = False
@@ -194,7 +196,7 @@ class Import:
             raise _damaged(
                 f"run {name} should have {self._expected[0]} events and another head; a part of it is missing"
             )
-        self._db.execute("INSERT INTO run(id, created, seq, chain) VALUES(?,'',?,?)", (name, *self._at))
+        self._db.execute("INSERT INTO run(id, created, seq, chain) VALUES(?,'',?,?)", (name, *self._at))  # sealed by `finish`
         self.runs.append(name)
 
     def _take_blob(self, record: Json) -> None:
@@ -234,20 +236,16 @@ class Import:
                 "file-exists", f"{path} is written here already", "import into an empty repository", path=path
             )
         self._db.execute("INSERT INTO log VALUES(?,0,?)", (path, body))
-        self._db.execute("INSERT INTO logged VALUES(?,?)", (path, len(body)))
+        self._db.execute("INSERT INTO logged VALUES(?,?,?)", (path, len(body), log_digest(path, None, body)))
 
     def _take_note(self, record: Json) -> None:
-        self._db.execute("INSERT OR IGNORE INTO note VALUES(?,?)", (record["name"], record["value"]))
+        row = (record["name"], record["value"], hash_of(record["value"]))
+        self._db.execute("INSERT OR IGNORE INTO note VALUES(?,?,?)", row)
 
     def _take_passage(self, record: Json) -> None:
         if record["run"] in self._present:
             return
-        heading, text = record["heading"], record["text"]
-        row = self._db.execute(
-            "INSERT INTO passage(run, source, path, heading, body) VALUES(?,?,?,?,?)",
-            (record["run"], record["source"], record["path"], heading, text),
-        )
-        self._db.execute("INSERT INTO passage_text(rowid, heading, body) VALUES(?,?,?)", (row.lastrowid, heading, text))
+        add(self._db, record["run"], record["source"], record["path"], record["heading"], record["text"])
 
 
 def _damaged(message: str) -> Damaged:

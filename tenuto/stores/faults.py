@@ -23,7 +23,7 @@ _RESTORE = "tenuto doctor; a backup is read back into an empty journal with: ten
 
 def fault(error: BaseException, path: str) -> TenutoError:
     words = str(error)
-    if "decode to UTF-8" in words:  # SQLite quotes the text; it may be long, and it may be secret
+    if "decode to UTF-8" in words or isinstance(error, UnicodeDecodeError):  # SQLite quotes the text; it may be long, and it may be secret
         words = "a text in it is not UTF-8 any more"
         return Damaged("journal-damaged", f"{path} is damaged: {words}", "tenuto verify", path=path)
     if any(sign in words for sign in ("malformed", "not a database", "no such table", "no such column")):
@@ -53,6 +53,20 @@ def not_flushed(error: OSError, path: str) -> TenutoError:
     """After a flush that failed, the honest answer is that nobody knows. It is not tried again: the kernel forgets."""
     message = f"{path}: the disk reported an error ({error.strerror}); whether what was just recorded will last, nobody can tell"
     return Damaged("disk-error", message, "tenuto verify; look at the disk, then repeat what is not there", path=path)
+
+
+def not_as_written(what: str, path: str) -> Damaged:
+    return Damaged("journal-damaged", f"{what} in {path} is not what was written", "tenuto verify", path=path)
+
+
+def emptied(path: str) -> Damaged:
+    message = f"{path} is empty, and it was not: something cut it off"
+    return Damaged("journal-damaged", message, f"move it away, then: tenuto import FILE; or begin anew without {path}", path=path)
+
+
+def missing_events(run: str, recorded: int | None, found: int, path: str) -> Damaged:
+    message = f"run {run} in {path} has {found} events that can be found, and {recorded or 'no'} were recorded"
+    return Damaged("journal-damaged", message, "tenuto verify", path=path)
 
 
 def unknown_event(run: str, event: Json, missing: KeyError) -> BaseException:

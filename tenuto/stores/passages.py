@@ -14,9 +14,13 @@ counts four times as much as the text below it.
 
 from __future__ import annotations
 
+from tenuto.encoding import sha256
+from tenuto.errors import Damaged
+from tenuto.stores.engine import DatabaseError, OperationalError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from tenuto.core.records import Json
@@ -39,11 +43,48 @@ def replace(db: Any, run: str, source: str, path: str, passages: Iterable[tuple[
         db.execute("INSERT INTO passage_text(passage_text, rowid, heading, body) VALUES('delete',?,?,?)", row)
         db.execute("DELETE FROM passage WHERE id=?", (row[0],))
     for heading, body in passages:
-        cursor = db.execute(
-            "INSERT INTO passage(run, source, path, heading, body) VALUES(?,?,?,?,?)",
-            (run, source, path, heading, body),
-        )
-        db.execute("INSERT INTO passage_text(rowid, heading, body) VALUES(?,?,?)", (cursor.lastrowid, heading, body))
+        add(db, run, source, path, heading, body)
+
+
+def add(db: Any, run: str, source: str, path: str, heading: str, body: str) -> None:
+    row = (run, source, path, heading, body)
+    cursor = db.execute(
+        "INSERT INTO passage(run, source, path, heading, body, digest) VALUES(?,?,?,?,?,?)", (*row, sign(row))
+    )
+    db.execute("INSERT INTO passage_text(rowid, heading, body) VALUES(?,?,?)", (cursor.lastrowid, heading, body))
+
+
+def sign(row: tuple[Any, ...]) -> bytes:
+    """The hash of a passage: run, source, path, heading, text."""
+    return sha256("\n".join(map(str, row)).encode()).digest()
+
+
+def damaged_passages(db: Any) -> Iterator[tuple[str, str]]:
+    """(path, heading) of passages that are not what was stored."""
+    for path, heading, *row, digest in db.execute(
+        "SELECT path, heading, run, source, path, heading, body, digest FROM passage"
+    ):
+        if sign(tuple(row)) != digest:
+            yield path, heading
+
+
+def index_is_whole(db: Any) -> bool:
+    """SQLite's own comparison of the index with the text. It counts as a write: where nobody may write, nobody asks."""
+    try:
+        db.execute("INSERT INTO passage_text(passage_text, rank) VALUES('integrity-check', 1)")
+    except OperationalError:
+        return True
+    except DatabaseError:
+        return False
+    return True
+
+
+def rebuild_index(db: Any) -> None:
+    """Inside a transaction. A passage that is not what was stored goes; the file that it came from is still kept."""
+    for row, *texts, digest in db.execute("SELECT id, run, source, path, heading, body, digest FROM passage").fetchall():
+        if sign(tuple(texts)) != digest:
+            db.execute("DELETE FROM passage WHERE id=?", (row,))
+    db.execute("INSERT INTO passage_text(passage_text) VALUES('rebuild')")
 
 
 def search(db: Any, words: str, limit: int) -> list[Json]:
@@ -87,12 +128,16 @@ def _count(db: Any, term: str) -> int:
 def _add(db: Any, found: dict[int, Json], query: str, limit: int, ranked: bool) -> None:
     order = "bm25(passage_text, 4.0, 1.0)" if ranked else "-rowid"
     rows = db.execute(
-        "SELECT p.id, p.run, p.source, p.path, p.heading, p.body, m.score FROM"
+        "SELECT p.id, p.run, p.source, p.path, p.heading, p.body, p.digest, m.score FROM"
         f" (SELECT rowid AS id, {order} AS score FROM passage_text WHERE passage_text MATCH ? ORDER BY score LIMIT ?) m"
         " JOIN passage p ON p.id=m.id ORDER BY m.score, p.id",
         (query, limit + len(found)),
     )
-    for number, run, source, path, heading, body, score in rows:
+    for number, run, source, path, heading, body, digest, score in rows:
+        if sign((run, source, path, heading, body)) != digest:
+            raise Damaged(
+                "index-damaged", f"the searchable text of {path} is not what was stored", "tenuto repair", path=path
+            )
         found.setdefault(
             number,
             {

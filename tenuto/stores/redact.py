@@ -12,7 +12,9 @@ from __future__ import annotations
 from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import Conflict, Damaged, NotFound, Refused, Unwritable
 from tenuto.stores.engine import DatabaseError
+from tenuto.stores.passages import sign
 from tenuto.stores.redaction import scrub
+from tenuto.stores.tables import log_digest, put_note
 from tenuto.stores.verify import DOES_NOT_FOLD, rebuild
 
 TYPE_CHECKING = False
@@ -188,7 +190,8 @@ def _redact_logs(db: Any, redaction: Redaction) -> dict[str, tuple[bytes, bytes]
         if made != whole:
             db.execute("DELETE FROM log WHERE path=?", (path,))
             db.execute("INSERT INTO log VALUES(?,0,?)", (path, made))
-            db.execute("UPDATE logged SET length=? WHERE path=?", (len(made), path))
+            digest = log_digest(path, None, made)
+            db.execute("UPDATE logged SET length=?, digest=? WHERE path=?", (len(made), digest, path))
             changed[path] = (whole, made)
     return changed
 
@@ -199,17 +202,18 @@ def _redact_notes(db: Any, redaction: Redaction) -> int:
         made = (redaction.body(name.encode()).decode(), redaction.body(value.encode()).decode())
         if made != (name, value):
             db.execute("DELETE FROM note WHERE name=?", (name,))
-            db.execute("INSERT OR REPLACE INTO note VALUES(?,?)", made)
+            put_note(db, *made)
             count += 1
     return count
 
 
 def _redact_passages(db: Any, redaction: Redaction) -> int:
     count = 0
-    for row, *texts in db.execute("SELECT id, source, path, heading, body FROM passage").fetchall():
+    for row, run, *texts in db.execute("SELECT id, run, source, path, heading, body FROM passage").fetchall():
         made = [text if text is None else redaction.text(text) for text in texts]
         if made != texts:
-            db.execute("UPDATE passage SET source=?, path=?, heading=?, body=? WHERE id=?", (*made, row))
+            signed = sign((run, *made))
+            db.execute("UPDATE passage SET source=?, path=?, heading=?, body=?, digest=? WHERE id=?", (*made, signed, row))
             count += 1
     if count:
         # The index keeps deleted words until it is merged; made anew, it holds only what is there.

@@ -5,10 +5,10 @@
     run       one row a run: count and head of the chain, kept apart from the events so that a
               cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows;
               open_in = the work tree of a run that has not ended (beside the card: an event seldom
-              changes it, and its index need not be written then)
-    state     the folded run, as a cache, with the sequence number it stands at
+              changes it, and its index need not be written then); digest = SHA-256 of all that, see tables.py
+    state     the folded run, as a cache, with the sequence number it stands at, and its SHA-256
     render    what we wrote to projected files: hash always, body for the last few
-    log       what we appended to append-only files; logged = how long each is
+    log       what we appended to append-only files; logged = how long each is, and the hash over its parts
     blob      artifacts by their hash (large ones lie in objects/)
     passage   the searchable text, with its full-text index
 
@@ -37,22 +37,22 @@ CREATE UNIQUE INDEX event_key ON event(run, key) WHERE key IS NOT NULL;
 CREATE TABLE run(
   id TEXT PRIMARY KEY, created TEXT NOT NULL, seq INTEGER NOT NULL DEFAULT 0, chain BLOB NOT NULL DEFAULT (zeroblob(32)),
   tail INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, dialects TEXT NOT NULL DEFAULT '', card TEXT NOT NULL DEFAULT '{}',
-  open_in TEXT) WITHOUT ROWID;
+  open_in TEXT, digest BLOB) WITHOUT ROWID;
 CREATE INDEX run_created ON run(created);
 CREATE INDEX run_open ON run(open_in) WHERE open_in IS NOT NULL;
 CREATE TABLE state(
-  run TEXT PRIMARY KEY, seq INTEGER NOT NULL, fold INTEGER NOT NULL, body TEXT NOT NULL);
+  run TEXT PRIMARY KEY, seq INTEGER NOT NULL, fold INTEGER NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE render(
   path TEXT NOT NULL, n INTEGER NOT NULL, run TEXT NOT NULL, seq INTEGER NOT NULL, sha256 TEXT NOT NULL, body BLOB,
   PRIMARY KEY(path, n)) WITHOUT ROWID;
 CREATE TABLE log(path TEXT NOT NULL, pos INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY(path, pos)) WITHOUT ROWID;
-CREATE TABLE logged(path TEXT PRIMARY KEY, length INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE logged(path TEXT PRIMARY KEY, length INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE blob(sha256 TEXT PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE passage(id INTEGER PRIMARY KEY, run TEXT, source TEXT, path TEXT, heading TEXT, body TEXT);
+CREATE TABLE passage(id INTEGER PRIMARY KEY, run TEXT, source TEXT, path TEXT, heading TEXT, body TEXT, digest BLOB);
 CREATE INDEX passage_source ON passage(run, source);
 CREATE VIRTUAL TABLE passage_text USING fts5(
   heading, body, content='passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
-CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID;
 """,
 }
 

@@ -114,16 +114,23 @@ class SqliteJournal:
     def connection(self) -> Any:
         """The database; made and migrated under the lock when it is new or old."""
         if self._connection is None:
-            if not self._writing and not is_there(self.path):
-                return self._under_lock(self.connection)
+            if not is_there(self.path):
+                if not self._writing:
+                    return self._under_lock(self.connection)
+                os.ftruncate(self._lock_fd, 0)  # a new journal, which nobody has written to yet
             try:
                 self._connection, current = self._opened(self.path)
-            except DatabaseError as error:
+            except (DatabaseError, UnicodeDecodeError) as error:  # the latter: names in its schema are no text any more
                 from tenuto.stores.faults import look_only
 
                 self._connection, current = look_only(self._opened, self.path, error)
             if not current:
-                self._bring_up_to_date()
+                try:
+                    self._bring_up_to_date()
+                except BaseException:
+                    self._connection.close()
+                    self._connection = None
+                    raise
         return self._connection
 
     def _opened(self, path: str, uri: bool = False) -> tuple[Any, bool]:
@@ -141,8 +148,15 @@ class SqliteJournal:
             self._under_lock(self._bring_up_to_date)
             return
         if not check_version(self._connection, self.path):
+            if os.fstat(self._lock_fd).st_size and not self._connection.execute("PRAGMA user_version").fetchone()[0]:
+                from tenuto.stores.faults import emptied
+
+                raise emptied(self.path)
             self._connection.execute("PRAGMA journal_mode=WAL")
             migrate(self._connection)
+            # SQLite takes an empty file for a new database. Who comes after us shall know that this one was not empty.
+            os.pwrite(self._lock_fd, b"1", 0)
+            _sync(self._lock_fd)
 
     def begin(self, durable: bool = True) -> SqliteTransaction:
         """Under the lock. `durable=False`: the commit survives the process, and the machine only after `flush`."""

@@ -2,6 +2,10 @@
 
 Rule: the folded run is a cache. It is written when the events since the last one outweigh
 it, so its cost per event stays constant however large the run grows.
+
+Rule: nothing is believed because it can be read. A disk that changes a bit changes no page that SQLite would miss: so
+events, runs, states and stored files carry their hash, and every reader compares it. A cache that is not what was
+written is made anew; anything else is named.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from tenuto.core.fold import FOLD_VERSION, apply, apply_repo, new_repo, new_run
 from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads, sha256
-from tenuto.errors import Conflict, Damaged
+from tenuto.errors import Conflict
 from tenuto.stores.cards import card
 from tenuto.stores.engine import IntegrityError
 
@@ -25,6 +29,38 @@ REPO = "@"  # the repository's own stream; no slug can be this
 PATIENCE = 0.5  # a state is kept again when the events since make up this share of it
 _KEEP_BODIES = 8
 _EMPTY_CHAIN = bytes(32)
+_ROW = "id, created, seq, chain, dialects, card, open_in"
+
+
+def hash_of(text: Any) -> bytes:
+    """Of a text as it was read; empty, which no hash is, where a damaged row holds something else in its place."""
+    return sha256(text.encode()).digest() if type(text) is str else b""
+
+
+def put_note(db: Any, name: str, value: str) -> None:
+    db.execute("INSERT OR REPLACE INTO note VALUES(?,?,?)", (name, value, hash_of(value)))
+
+
+def log_digest(path: str, before: bytes | None, part: bytes) -> bytes:
+    """The hash over the parts of an append-only file, one part on."""
+    return sha256((before or path.encode()) + sha256(part).digest()).digest()
+
+
+def seal(row: Any) -> bytes:
+    """The hash of a row of `run`, in the order of _ROW."""
+    name, created, seq, chain, dialects, shown, open_in = row
+    return sha256(f"{name}\n{created}\n{seq}\n{dialects}\n{open_in}\n{shown}\n".encode() + chain).digest()
+
+
+def row_is_sealed(db: Any, run: str) -> bool:
+    row = db.execute(f"SELECT {_ROW}, digest FROM run WHERE id=?", (run,)).fetchone()
+    return row is not None and type(row[3]) is bytes and bool(seal(row[:7]) == row[7])
+
+
+def seal_run(db: Any, run: str) -> None:
+    """After a change of the row that did not come with its hash."""
+    row = db.execute(f"SELECT {_ROW} FROM run WHERE id=?", (run,)).fetchone()
+    db.execute("UPDATE run SET digest=? WHERE id=?", (seal(row), run))
 
 
 class SqliteReader:
@@ -41,11 +77,10 @@ class SqliteReader:
         return self._folded(REPO, new_repo, apply_repo) or new_repo()
 
     def _folded(self, run: str, new: Any, apply_event: Any) -> Any:
-        row = self._db.execute("SELECT seq, fold, body FROM state WHERE run=?", (run,)).fetchone()
-        try:
-            seq, state = (row[0], loads(row[2])) if row and row[1] == FOLD_VERSION else (0, new())
-        except ValueError:
-            seq, state = 0, new()  # it is only a cache; `tenuto verify` names it
+        row = self._db.execute("SELECT seq, fold, body, digest FROM state WHERE run=?", (run,)).fetchone()
+        seq, state = 0, new()
+        if row and row[1] == FOLD_VERSION and hash_of(row[2]) == row[3]:
+            seq, state = row[0], loads(row[2])  # else it is only a cache; `tenuto verify` names it
         for event in self.events(run, seq):
             try:
                 apply_event(state, event)
@@ -53,29 +88,58 @@ class SqliteReader:
                 from tenuto.stores.faults import unknown_event
 
                 raise unknown_event(run, event, missing) from None
+        head = self._db.execute(f"SELECT {_ROW}, digest FROM run WHERE id=?", (run,)).fetchone()
+        if head is not None:
+            self._check_row(head)
+        if (head[2] if head else 0) != state["version"]:
+            from tenuto.stores.faults import missing_events
+
+            raise missing_events(run, head and head[2], state["version"], self._path)
         return state if state["version"] else None
+
+    def _check_row(self, row: Any) -> None:
+        if type(row[3]) is not bytes or seal(row[:7]) != row[7]:
+            from tenuto.stores.faults import not_as_written
+
+            raise not_as_written(f"the record of run {row[0]}", self._path)
 
     def version(self, run: str) -> int:
         return int(self._value("SELECT seq FROM run WHERE id=?", run, 0))
 
     def events(self, run: str, after: int = 0) -> Iterator[Json]:
-        rows = self._db.execute("SELECT seq, body FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after))
-        for seq, body in rows:
-            try:
-                event = loads(body)
-            except ValueError:
-                message = f"event {seq} of run {run} in {self._path} is not readable"
-                raise Damaged("event-damaged", message, "tenuto verify") from None
-            yield upgrade(event, run)
+        rows = self._db.execute(
+            "SELECT seq, body, digest, redacted FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
+        )
+        for seq, body, digest, redacted in rows:
+            found = hash_of(body)
+            if found != digest and not (found and redacted and f'"{found.hex()}"' in redacted):
+                from tenuto.stores.faults import not_as_written
+
+                raise not_as_written(f"event {seq} of run {run}", self._path)
+            yield upgrade(loads(body), run)
 
     def has_key(self, run: str, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
 
     def runs(self, *, dialect: str = "", limit: int = -1) -> list[Json]:
-        query = "SELECT card FROM run WHERE id<>'@' AND instr(dialects, ?) ORDER BY created DESC, id LIMIT ?"
+        query = f"SELECT {_ROW}, digest FROM run WHERE id<>'@' AND instr(dialects, ?) ORDER BY created DESC, id LIMIT ?"
         shown_in = f",{dialect}," if dialect else ","  # which stands in all of them
-        cards = self._db.execute(query, (shown_in, limit))
-        return loads(f"[{','.join(card for (card,) in cards)}]")  # type: ignore[no-any-return]
+        rows = self._db.execute(query, (shown_in, limit)).fetchall()
+        for row in rows:
+            self._check_row(row)
+        if len(rows) != limit:
+            self._check_count()
+        return loads(f"[{','.join([row[5] for row in rows])}]")  # type: ignore[no-any-return]
+
+    def _check_count(self) -> None:
+        """A damaged page may say that it is empty, or not be found under its key. The index has pages of its own."""
+        rows = self._db.execute(f"SELECT {_ROW}, digest FROM run ORDER BY id").fetchall()
+        for row in rows:
+            self._check_row(row)
+        if len(rows) != self._db.execute("SELECT count(digest) FROM run INDEXED BY run_created").fetchone()[0]:
+            from tenuto.stores.faults import not_as_written
+
+            raise not_as_written("the list of runs", self._path)
 
     def open_runs(self) -> list[tuple[str, str]]:
         """(id, work tree) of every run that has not ended."""
@@ -106,17 +170,35 @@ class SqliteReader:
         return self._db.execute("SELECT path, length FROM logged ORDER BY path").fetchall()  # type: ignore[no-any-return]
 
     def log_text(self, path: str) -> Iterator[bytes]:
-        return (body for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)))
+        """In parts, as they were appended. Compared with their hash at the end: whoever takes a part takes all."""
+        told, found = self._value("SELECT digest FROM logged WHERE path=?", path, None), None
+        for (body,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)):
+            found = log_digest(path, found, body)
+            yield body
+        if found != told:
+            from tenuto.stores.faults import not_as_written
+
+            raise not_as_written(f"the text of {path}", self._path)
 
     def log_end(self, path: str) -> bytes:
         """What was appended last."""
         return bytes(self._value("SELECT body FROM log WHERE path=? ORDER BY pos DESC LIMIT 1", path, b""))
 
     def blob(self, sha: str) -> bytes | None:
-        return self._value("SELECT body FROM blob WHERE sha256=?", sha, None)  # type: ignore[no-any-return]
+        body: bytes | None = self._value("SELECT body FROM blob WHERE sha256=?", sha, None)
+        if body is not None and (type(body) is not bytes or sha256(body).hexdigest() != sha):
+            from tenuto.stores.faults import not_as_written
+
+            raise not_as_written(f"the content {sha}", self._path)
+        return body
 
     def note(self, name: str) -> str | None:
-        return self._value("SELECT value FROM note WHERE name=?", name, None)  # type: ignore[no-any-return]
+        row = self._db.execute("SELECT value, digest FROM note WHERE name=?", (name,)).fetchone()
+        if row and hash_of(row[0]) != row[1]:
+            from tenuto.stores.faults import not_as_written
+
+            raise not_as_written(f"the note {name}", self._path)
+        return row[0] if row else None
 
     def _value(self, query: str, key: str, otherwise: Any) -> Any:
         row = self._db.execute(query, (key,)).fetchone()
@@ -135,8 +217,8 @@ class SqliteTransaction(SqliteReader):
 
     def append(self, run: str, expected: int, events: list[Any], state: Any) -> None:
         """Events become seq expected+1 and on. `state` is the run with them folded in."""
-        row = self._db.execute("SELECT seq, chain, tail, kept, open_in FROM run WHERE id=?", (run,)).fetchone()
-        seq, chain, tail, kept, was_open_in = row or (0, _EMPTY_CHAIN, 0, 0, None)
+        row = self._db.execute("SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?", (run,)).fetchone()
+        seq, chain, tail, kept, was_open_in, created = row or (0, _EMPTY_CHAIN, 0, 0, None, state.get("created_at", ""))
         if seq != expected:
             raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)
         rows = []
@@ -154,17 +236,20 @@ class SqliteTransaction(SqliteReader):
             raise Conflict("duplicate-key", f"run {run} has an event with one of these keys already: {keys}") from None
         if tail >= kept * self.patience:
             text = dumps(state)
-            self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, seq, FOLD_VERSION, text))
+            kept_as = (run, seq, FOLD_VERSION, text, sha256(text.encode()).digest())
+            self._db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?,?)", kept_as)
             tail, kept = 0, len(text)
         if row is None:
-            self._db.execute("INSERT INTO run(id, created) VALUES(?,?)", (run, state.get("created_at", "")))
+            self._db.execute("INSERT INTO run(id, created) VALUES(?,?)", (run, created))
         shown = card(state)
+        text, dialects, open_in = dumps(shown), f",{','.join(state.get('dialects', ()))},", shown.get("open_in")
+        sealed = seal((run, created, seq, chain, dialects, text, open_in))
         self._db.execute(
-            "UPDATE run SET seq=?, chain=?, tail=?, kept=?, dialects=?, card=? WHERE id=?",
-            (seq, chain, tail, kept, f",{','.join(state.get('dialects', ()))},", dumps(shown), run),
+            "UPDATE run SET seq=?, chain=?, tail=?, kept=?, dialects=?, card=?, digest=? WHERE id=?",
+            (seq, chain, tail, kept, dialects, text, sealed, run),
         )
-        if shown.get("open_in") != was_open_in:
-            self._db.execute("UPDATE run SET open_in=? WHERE id=?", (shown.get("open_in"), run))
+        if open_in != was_open_in:
+            self._db.execute("UPDATE run SET open_in=? WHERE id=?", (open_in, run))
 
     def remember(self, path: str, render: Render) -> None:
         sha, body, run, seq = render
@@ -173,9 +258,10 @@ class SqliteTransaction(SqliteReader):
         self._db.execute("UPDATE render SET body=NULL WHERE path=? AND n=?", (path, n - _KEEP_BODIES))
 
     def append_log(self, path: str, text: bytes) -> None:
-        length = self.log_length(path)
+        length, digest = self._db.execute("SELECT length, digest FROM logged WHERE path=?", (path,)).fetchone() or (0, None)
         self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, length, text))
-        self._db.execute("INSERT OR REPLACE INTO logged VALUES(?,?)", (path, length + len(text)))
+        logged = (path, length + len(text), log_digest(path, digest, text))
+        self._db.execute("INSERT OR REPLACE INTO logged VALUES(?,?,?)", logged)
 
     def reset_log(self, path: str, text: bytes) -> None:
         """The file is somebody else's text now; what follows is appended to that."""
@@ -190,7 +276,7 @@ class SqliteTransaction(SqliteReader):
         if value is None:
             self._db.execute("DELETE FROM note WHERE name=?", (name,))
         else:
-            self._db.execute("INSERT OR REPLACE INTO note VALUES(?,?)", (name, value))
+            put_note(self._db, name, value)
 
     def index(self, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
         from tenuto.stores.passages import replace

@@ -5,7 +5,7 @@
                   was noted when it was redacted); each link of the chain follows from the one before
     end           count and head are kept apart from the events: a cut tail is seen
     caches        the kept state and the card are what folding the events gives; rebuild() makes them anew
-    contents      stored files and remembered renders hash to their names
+    contents      stored files, remembered renders and searchable passages hash to what was noted
 
 It reads only, and goes on after the first bad event of a run with the next run. It proves damage, not
 honesty: whoever may write to the file can write a new chain.
@@ -19,6 +19,8 @@ from tenuto.encoding import dumps, loads, sha256
 from tenuto.errors import SchemaSkew
 from tenuto.stores.cards import card
 from tenuto.stores.faults import unknown_event
+from tenuto.stores.passages import damaged_passages, index_is_whole
+from tenuto.stores.tables import hash_of, row_is_sealed, seal_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def finding(severity: str, run: str | None, where: str, message: str, fix: str) 
 def run_names(db: Any) -> list[str]:
     """Every run there is any trace of, the repository's own stream last."""
     rows = db.execute("SELECT id FROM run UNION SELECT DISTINCT run FROM event ORDER BY 1")
-    return sorted((name for (name,) in rows), key=lambda name: (name == REPO, name))
+    return sorted((name if isinstance(name, str) else repr(name) for (name,) in rows), key=lambda name: (name == REPO, name))
 
 
 def verify_database(db: Any) -> Iterator[Finding]:
@@ -77,6 +79,12 @@ def verify_contents(db: Any) -> Iterator[Finding]:
             yield finding("damage", None, path, f"{found} bytes of it are recorded, {told} were written", _BACKUP)
 
 
+    for path, heading in damaged_passages(db):
+        yield finding("damage", None, "index", f"the searchable text of {path} ({heading}) is not what was stored", "tenuto repair")
+    if not index_is_whole(db):
+        yield finding("damage", None, "index", "the search index does not fit the searchable text", "tenuto repair")
+
+
 def _first_bad_event(db: Any, run: str) -> Finding | None:
     chain, expected = bytes(32), 1
     # As bytes: a text that is no UTF-8 any more is to be named, not to stop the search.
@@ -86,7 +94,7 @@ def _first_bad_event(db: Any, run: str) -> Finding | None:
         problem = ""
         if seq != expected:
             return finding("damage", run, f"event {expected}", f"it is missing; event {seq} comes next", _BACKUP)
-        if sha256(body).digest() != digest and not _is_redacted(body, redacted):
+        if sha256(body or b"").digest() != digest and not _is_redacted(body, redacted):
             problem = "its text is not what was written"
         chain = sha256(chain + digest).digest()
         if link != chain:
@@ -128,7 +136,7 @@ def _bad_end(db: Any, run: str) -> Finding | None:
 
 
 def _stale_caches(db: Any, run: str) -> Iterator[Finding]:
-    row = db.execute("SELECT seq, fold, body FROM state WHERE run=?", (run,)).fetchone()
+    row = db.execute("SELECT seq, fold, body, digest FROM state WHERE run=?", (run,)).fetchone()
     try:
         kept, latest = _folded(db, run, row[0] if row else 0)
     except SchemaSkew as newer:
@@ -137,11 +145,12 @@ def _stale_caches(db: Any, run: str) -> Iterator[Finding]:
     except DOES_NOT_FOLD as error:
         yield finding("damage", run, "fold", f"its events do not fold: {type(error).__name__} {error}", _BACKUP)
         return
-    if row and row[1] == FOLD_VERSION and _read(row[2]) != loads(dumps(kept)):
+    if row and row[1] == FOLD_VERSION and (_read(row[2]) != loads(dumps(kept)) or hash_of(row[2]) != row[3]):
         yield finding("damage", run, "state", "the kept state is not what its events give", "tenuto repair")
     shown, open_in = db.execute("SELECT card, open_in FROM run WHERE id=?", (run,)).fetchone()
     expected = card(latest)
-    if _read(shown) != loads(dumps(expected)) or open_in != expected.get("open_in"):
+    sealed = row_is_sealed(db, run)
+    if _read(shown) != loads(dumps(expected)) or open_in != expected.get("open_in") or not sealed:
         yield finding("damage", run, "card", "what a list shows is not what its events give", "tenuto repair")
 
 
@@ -165,7 +174,8 @@ def rebuild(db: Any, run: str) -> None:
     """Inside a transaction: state and the run's row as the events give them."""
     _, state = _folded(db, run, 0)
     text = dumps(state)
-    db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?)", (run, state["version"], FOLD_VERSION, text))
+    kept = (run, state["version"], FOLD_VERSION, text, sha256(text.encode()).digest())
+    db.execute("INSERT OR REPLACE INTO state VALUES(?,?,?,?,?)", kept)
     shown = card(state)
     db.execute(
         "UPDATE run SET tail=0, kept=?, created=?, dialects=?, card=?, open_in=? WHERE id=?",
@@ -174,3 +184,4 @@ def rebuild(db: Any, run: str) -> None:
             run,
         ),
     )  # fmt: skip
+    seal_run(db, run)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 
+from tenuto.core.fold import new_repo
 from tenuto.encoding import digest
-from tenuto.errors import TenutoError
+from tenuto.errors import Damaged, TenutoError
 from tenuto.files.places import place
 from tenuto.stores.verify import finding
 from tenuto.workspace.objects import hash_at, hash_file, object_path
@@ -32,7 +33,10 @@ _WRITE = "tenuto repair"
 
 def compare_files(workspace: Workspace, reader: Reader, runs: set[str]) -> Iterator[Finding]:
     """State files and artifacts of these runs."""
-    repo = reader.load_repo()
+    try:
+        repo = reader.load_repo()
+    except Damaged:
+        repo = new_repo()  # named by whoever checked the events
     loaded: dict[str, Run | None] = {}
     for key, name, sha in reader.projected():
         if name in runs:
@@ -55,7 +59,7 @@ def missing_contents(workspace: Workspace, reader: Reader, run: str) -> Iterator
         if event["type"] != "ArtifactStored":
             continue
         sha: str = event["sha256"]
-        if sha in seen or reader.blob(sha) is not None:
+        if sha in seen or _is_stored(reader, sha):
             continue
         seen.add(sha)
         found = _hash_of_object(object_path(workspace.state, sha))
@@ -64,6 +68,13 @@ def missing_contents(workspace: Workspace, reader: Reader, run: str) -> Iterator
             yield finding(
                 "damage", run, event["path"], f"the version {sha} {problem}", "restore a backup: tenuto import FILE"
             )
+
+
+def _is_stored(reader: Reader, sha: str) -> bool:
+    try:
+        return reader.blob(sha) is not None
+    except Damaged:
+        return True  # it is there, and named by whoever checked the contents
 
 
 def read_at(root: str, path: str) -> bytes | None:
@@ -138,8 +149,8 @@ def _compare_artifact(root: str, run: str, path: str, sha: str, known: list[str]
 
 
 def _compare_log(workspace: Workspace, reader: Reader, path: str) -> Iterator[Finding]:
-    ours = b"".join(reader.log_text(path))
     try:
+        ours = b"".join(reader.log_text(path))
         found = read_at(workspace.root, path)
     except TenutoError as error:
         yield finding("damage", None, path, error.message, error.hint)

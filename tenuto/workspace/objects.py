@@ -10,7 +10,7 @@ from __future__ import annotations
 import posix
 
 from tenuto.encoding import digest, sha256
-from tenuto.errors import NotFound, Refused
+from tenuto.errors import Damaged, NotFound, Refused
 from tenuto.files.places import place, read_all, write_all
 from tenuto.stores.schema import make_folder, sync_folder
 
@@ -67,8 +67,15 @@ def content_of(state: str, reader: Reader, sha: str) -> bytes | str:
     if body is not None:
         return body
     path = object_path(state, sha)
-    if not _is_there(path):
-        raise NotFound("no-such-content", f"nothing is stored under {sha}", "tenuto verify", sha256=sha)
+    try:
+        file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NotFound("no-such-content", f"nothing is stored under {sha}", "tenuto verify", sha256=sha) from None
+    try:
+        if hash_file(file)[0] != sha:
+            raise Damaged("content-damaged", f"{path} is not what was stored", "tenuto verify", path=path)
+    finally:
+        posix.close(file)
     return path
 
 

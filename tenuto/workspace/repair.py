@@ -15,6 +15,7 @@ import os
 from tenuto.encoding import digest
 from tenuto.errors import NotFound, Refused, TenutoError
 from tenuto.files.places import place, write_all
+from tenuto.stores.passages import rebuild_index
 from tenuto.stores.verify import rebuild
 from tenuto.workspace.compare import read_at
 from tenuto.workspace.examine import examine
@@ -48,6 +49,9 @@ def repair(workspace: Workspace) -> Repaired:
         if found["where"] in _CACHES:
             with workspace.journal.write():
                 rebuild(workspace.journal.connection(), found["run"] or "")  # type: ignore[attr-defined]
+    if any(found["where"] == "index" for found in before):
+        with workspace.journal.write():
+            rebuild_index(workspace.journal.connection())  # type: ignore[attr-defined]
     refused: list[TenutoError] = []
     # A damaged run is left alone: what its files should be is not known.
     damaged = [found["run"] for found in before if found["where"].startswith(_EVENTS)]

@@ -14,7 +14,7 @@ import pytest
 
 from tenuto.core import upgrade
 from tenuto.core.fold import FOLD_VERSION, fold
-from tenuto.encoding import dumps
+from tenuto.encoding import digest, dumps
 from tenuto.errors import Conflict, SchemaSkew
 from tenuto.stores import schema
 from tenuto.stores.memory import MemoryJournal
@@ -225,14 +225,14 @@ def test_append_only_text_adds_up(journal: Any) -> None:
 
 def test_contents_and_small_facts_are_kept_by_name(journal: Any) -> None:
     with journal.write() as tx:
-        tx.put_blob("sha", b"one")
-        tx.put_blob("sha", b"two")  # a content never changes
+        tx.put_blob(digest(b"one"), b"one")
+        tx.put_blob(digest(b"one"), b"two")  # a content never changes
         tx.put_note("n", "one")
         tx.put_note("n", "two")
         tx.put_note("gone", "soon")
         tx.put_note("gone", None)
     with journal.read() as reader:
-        assert (reader.blob("sha"), reader.blob("other")) == (b"one", None)
+        assert (reader.blob(digest(b"one")), reader.blob("other")) == (b"one", None)
         assert (reader.note("n"), reader.note("gone"), reader.note("other")) == ("two", None, None)
 
 

@@ -41,7 +41,8 @@ def command(run: str | None, signers: IO[str] | None) -> Answer:
     workspace = open_existing()
     report = examine(workspace, run)
     findings = report["findings"]
-    findings += _forgeries(workspace, run, signers.read() if signers else "")
+    damaged = {found["run"] for found in findings if found["severity"] == "damage"}
+    findings += _forgeries(workspace, run, damaged, signers.read() if signers else "")
     bad = [found for found in findings if found["severity"] != "behind"]
     if bad and all(found["severity"] == "newer" for found in bad):
         raise SchemaSkew("event-newer", "\n".join(found["message"] for found in bad), bad[0]["fix"], report=report)
@@ -53,11 +54,13 @@ def command(run: str | None, signers: IO[str] | None) -> Answer:
     return Answer(report, parts)
 
 
-def _forgeries(workspace: Workspace, only: str | None, signers: str) -> list[Finding]:
+def _forgeries(workspace: Workspace, only: str | None, damaged: set[str | None], signers: str) -> list[Finding]:
+    """Of a damaged run nobody knows what was decided in it."""
     from tenuto.drivers.protection import forgeries
+    from tenuto.stores.verify import REPO, run_names
 
-    with workspace.journal.read() as reader:
-        names = [only] if only else [card["id"] for card in reader.runs()]
+    known = [only] if only else run_names(workspace.journal.connection())  # type: ignore[attr-defined]
+    names = [name for name in known if name != REPO and name not in damaged]
     fix = "restore a backup, or fork the run before that"
     return [
         {"severity": "damage", "run": name, "where": "decisions", "message": said, "fix": fix}

@@ -126,7 +126,7 @@ def test_bytes_that_a_crash_left_in_the_database_are_found_and_erased(
     """A row that was deleted long ago is still in the file, until somebody asks for it to be forgotten."""
     with closing(sqlite3.connect(DATABASE, isolation_level=None)) as db:
         db.execute("PRAGMA secure_delete=OFF")
-        db.execute("INSERT INTO note VALUES('last', ?)", (SECRET * 2000,))
+        db.execute("INSERT INTO note VALUES('last', ?, x'')", (SECRET * 2000,))
         db.execute("DELETE FROM note WHERE name='last'")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert holders(repository) == [".git/tenuto/journal.db"]

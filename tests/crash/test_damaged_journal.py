@@ -1,0 +1,112 @@
+"""A disk that changes a bit in the journal changes no answer: caches are made anew, anything else is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenuto
+from tenuto.encoding import dumps
+from tenuto.errors import Damaged
+from tenuto.workspace.repair import repair
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / ".git").mkdir()
+    workspace = tenuto.open(str(tmp_path))
+    workspace.context.init("Dark mode")
+    workspace.context.store("spec", "# Dark mode\n\nA switch.\n")
+    close(workspace)
+    return tmp_path
+
+
+def close(workspace: Any) -> None:
+    workspace.journal.close()
+
+
+def everything(workspace: Any) -> str:
+    with workspace.journal.read() as reader:
+        runs = reader.runs()
+        return dumps([
+            runs, reader.load("dark-mode"), list(reader.events("dark-mode")), reader.search("switch", 5),
+            [str(reader.blob(found["sha256"])) for found in reader.load("dark-mode")["artifacts"].values()],
+            [part.decode() for path, _ in reader.logs() for part in reader.log_text(path)],
+            reader.note("unproven:dark-mode"),
+        ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE event SET body=replace(body, 'dark', 'dirk')",
+        "UPDATE event SET body=NULL WHERE 0",
+        "DELETE FROM event WHERE seq=2",
+        "UPDATE run SET card=replace(card, 'running', 'runnung')",
+        "UPDATE run SET dialects=',contixt,' WHERE id='dark-mode'",
+        "UPDATE run SET seq=1 WHERE id='dark-mode'",
+        "UPDATE run SET id='fark-mode' WHERE id='dark-mode'",
+        "UPDATE state SET body=replace(body, 'running', 'runnung')",
+        "UPDATE state SET body=x'00'",
+        "UPDATE blob SET body=x'00'",
+        "UPDATE log SET body=x'00'",
+        "UPDATE note SET value='[' WHERE name LIKE 'unproven%'",
+        "UPDATE passage SET body=replace(body, 'switch', 'Switch')",
+    ],
+)
+def test_what_is_not_as_it_was_written_is_named_or_made_anew(root: Path, change: str) -> None:
+    """Never is a changed answer given."""
+    workspace = tenuto.open(str(root))
+    before = everything(workspace)
+    workspace.journal.connection().execute(change)  # type: ignore[attr-defined]
+    try:
+        after = everything(workspace)
+    except Damaged as error:
+        assert "is not what was" in error.message or "events" in error.message
+        assert error.hint
+    else:
+        assert after == before
+    close(workspace)
+
+
+def test_an_emptied_journal_is_no_new_one(root: Path) -> None:
+    """SQLite takes an empty file for a new database; we know better. Moved away, a new one may begin."""
+    path = root / ".git/tenuto/journal.db"
+    path.write_bytes(b"")
+    workspace = tenuto.open(str(root))
+    for _ in range(2):
+        with pytest.raises(Damaged) as refusal, workspace.journal.read():
+            pass
+        assert str(path) in refusal.value.message
+    close(workspace)
+    assert path.read_bytes() == b""
+    path.unlink()
+    workspace = tenuto.open(str(root))
+    with workspace.journal.read() as reader:
+        assert reader.runs() == []
+    close(workspace)
+
+
+def test_a_damaged_object_is_not_shown(root: Path) -> None:
+    workspace = tenuto.open(str(root))
+    with workspace.turn() as turn:
+        turn.store("dark-mode", "dump", "docs/dump.bin", b"x" * (1 << 19))
+    (large,) = (root / ".git/tenuto/objects").glob("*/*")
+    large.write_bytes(b"y" + large.read_bytes()[1:])
+    (root / "docs/dump.bin").unlink()
+    with pytest.raises(Damaged) as refusal, workspace.turn() as turn:
+        turn.run("dark-mode")
+    assert large.name in refusal.value.message
+    close(workspace)
+
+
+def test_a_damaged_search_index_is_made_anew(root: Path) -> None:
+    workspace = tenuto.open(str(root))
+    before = everything(workspace)
+    db = workspace.journal.connection()  # type: ignore[attr-defined]
+    db.execute("INSERT INTO passage_text(passage_text, rowid, heading, body) VALUES('delete', 1, 'Dark mode', 'A switch.')")
+    assert [found["where"] for found in repair(workspace)["mended"]] == ["index"]
+    assert everything(workspace) == before
+    close(workspace)
