@@ -49,11 +49,12 @@ def _plain(text: str) -> bytes:
 
 
 def _ops(log: Path, root: str) -> Iterator[Op]:
-    halves: dict[str, str] = {}
+    first, halves = "", dict[str, str]()
     positions: dict[tuple[str, str], int] = {}  # (process, descriptor) -> where its next write goes; -1: the end
     with log.open() as file:
         for line in file:
             pid = line.split(" ", 1)[0]
+            first = first or pid
             if "<unfinished ...>" in line:
                 halves[pid] = line.partition("<unfinished")[0].rstrip()
                 continue
@@ -61,7 +62,9 @@ def _ops(log: Path, root: str) -> Iterator[Op]:
                 line = halves.pop(pid, "") + line.partition("resumed>")[2]
             found = _LINE.match(line)
             if found is not None:
-                yield from _op(pid, found[2], found[3], int(found[4]), root, positions)
+                for op in _op(pid, found[2], found[3], int(found[4]), root, positions):
+                    if op.kind != "answer" or pid == first:  # what a helper says is no answer
+                        yield op
 
 
 def _op(
