@@ -59,7 +59,7 @@ class Lab:
         return self._model.url
 
     def environment(self, kind: str) -> dict[str, str]:
-        """For a program of this kind: claude, codex, gemini or opencode. Its settings are written below the home."""
+        """For a program of this kind: claude, codex, copilot, gemini or opencode. Its settings are written below the home."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         path = os.pathsep.join([str(PROGRAMS), kept["PATH"]])
         common = {"HOME": str(self.home), "PATH": path, "TMPDIR": str(self.home), "IS_SANDBOX": "1", "NO_BROWSER": "1"}
@@ -95,6 +95,13 @@ env_key = "SCRIPTED_KEY"
         self._write(".gemini/settings.json", """{"general": {"enableAutoUpdate": false}, "privacy": {"usageStatisticsEnabled": false},
             "security": {"auth": {"selectedType": "gemini-api-key"}}, "model": {"name": "gemini-2.5-pro"}}""")
         return {"GEMINI_API_KEY": "no-key-at-all", "GOOGLE_GEMINI_BASE_URL": self.url, "GEMINI_MODEL": "gemini-2.5-pro"}
+
+    def _copilot(self) -> dict[str, str]:
+        return {
+            "COPILOT_HOME": str(self.home / ".copilot"), "COPILOT_PROVIDER_BASE_URL": self.url, "COPILOT_PROVIDER_TYPE": "anthropic",
+            "COPILOT_PROVIDER_API_KEY": "no-key-at-all-0123456789", "COPILOT_MODEL": "claude-sonnet-4.5", "COPILOT_OFFLINE": "true",
+            "COPILOT_AUTO_UPDATE": "false",
+        }  # fmt: skip
 
     def _opencode(self) -> dict[str, str]:
         self._write("opencode.json", f"""{{"autoupdate": false, "share": "disabled", "model": "scripted/m1", "small_model": "scripted/m1",
