@@ -11,6 +11,7 @@ import pytest
 import tenuto
 from tenuto.drivers import guided
 from tenuto.drivers.hooks import answer
+from tenuto.drivers.hooks.declaring import declare
 from tenuto.drivers.start import start
 from tenuto.errors import BadInput
 from tenuto.hosts.hearing import hear
@@ -56,12 +57,12 @@ class Session:
         given = {"session_id": SESSION, "cwd": str(self.root), "hook_event_name": event, **payload}
         return answer(tenuto.open(str(self.root), by="hook"), hear(event, given))
 
-    def agent(self, agent: str, kind: str, prompt: str, reply: str) -> None:
+    def agent(self, agent: str, kind: str, prompt: str, reply: str) -> str:
         """Started, at work, stopped: as Claude Code tells of it. Its transcript begins with the prompt."""
         transcript = self.folder / f"agent-{agent}.jsonl"
         self.hook("SubagentStart", agent_id=agent, agent_type=kind)
         transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": prompt}}) + "\n")
-        self.hook(
+        return self.hook(
             "SubagentStop", agent_id=agent, agent_type=kind, last_assistant_message=reply, agent_transcript_path=str(transcript), stop_hook_active=False
         )
 
@@ -138,6 +139,16 @@ def test_a_stop_that_comes_after_the_report_changes_nothing(session: Session) ->
     session.report(A, verdict="DONE", summary="looked", reply="DONE: looked")
     session.agent("late", "researcher-x", work["prompt"], "ERROR: late")
     assert session.attempts[A]["verdict"] == "DONE"
+
+
+def test_an_answer_without_a_verdict_goes_back_where_that_is_declared(session: Session) -> None:
+    """At most twice; then whoever leads the run has to say what came of it."""
+    declare(session.workspace, {"verdicts": True})
+    work = session.next()[0]
+    answers = [session.agent("a0", "researcher", work["prompt"], "I am done, I think.") for _ in range(3)]
+    assert ["End your answer with one line" in answer for answer in answers] == [True, True, False]
+    session.deliver(work)
+    assert session.report(A, verdict="DONE", summary="looked", reply="DONE: looked")[0] == "DONE"
 
 
 def test_after_a_compaction_the_session_is_told_what_it_leads_and_how_to_go_on(session: Session) -> None:

@@ -51,8 +51,7 @@ def stopped(workspace: Workspace, heard: Heard) -> str:
         if run is None:
             run = _adopted(turn, heard)
         if run is not None and run["driver"] == "guided":
-            _handed_out().stopped(turn, run, heard)
-            return ""
+            return str(_handed_out().stopped(turn, run, heard))
         if run is None or run["driver"] != "manual":
             return ""
         attempt = open_attempt(run, heard)
@@ -71,14 +70,11 @@ def _handed_out() -> Any:
 
 def _end(turn: Turn, run: Run, attempt: str, heard: Heard) -> str:
     verdict, summary = verdict_of(heard["text"])
-    asked = bool(settings_of(turn.repo["settings"], run).get("verdicts"))
-    if asked and verdict is None:
-        sent = int(run["attempts"][attempt]["extra"].get("sent_back", 0))
-        if sent < MOST_SENT_BACK and heard["host"] != "gemini":
-            turn.do(run["id"], {"do": "StartAttempt", "attempt": attempt, "extra": {"sent_back": sent + 1}})
-            from tenuto.hosts.answers import block
-
-            return block(heard, SEND_BACK)
+    if verdict is None and _asked(turn, run):
+        again = send_back(turn, run, attempt, heard)
+        if again:
+            return again
+        sent = run["attempts"][attempt]["extra"].get("sent_back", 0)
         verdict, summary = "ERROR", f"no verdict line after {sent} reminders"
     told: Json = {"told": heard["told"]} if heard["told"] else {}
     status = "failed" if verdict == "ERROR" else "completed"
@@ -87,6 +83,21 @@ def _end(turn: Turn, run: Run, attempt: str, heard: Heard) -> str:
     if verdict in (None, "DONE"):
         _complete_phase(turn, run, heard, told)
     return ""
+
+
+def _asked(turn: Turn, run: Run) -> bool:
+    return bool(settings_of(turn.repo["settings"], run).get("verdicts"))
+
+
+def send_back(turn: Turn, run: Run, attempt: str, heard: Heard) -> str:
+    """An answer without a verdict line goes back, where they are asked for; nothing once that was done often enough."""
+    sent = int(run["attempts"][attempt]["extra"].get("sent_back", 0))
+    if not _asked(turn, run) or sent >= MOST_SENT_BACK or heard["host"] == "gemini":
+        return ""
+    turn.do(run["id"], {"do": "StartAttempt", "attempt": attempt, "extra": {"sent_back": sent + 1}})
+    from tenuto.hosts.answers import block
+
+    return block(heard, SEND_BACK)
 
 
 def open_attempt(run: Run, heard: Heard) -> str | None:

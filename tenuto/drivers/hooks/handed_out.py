@@ -28,15 +28,17 @@ def started(turn: Turn, run: Run, heard: Heard) -> None:
             _note(turn, run, name, heard, {})
 
 
-def stopped(turn: Turn, run: Run, heard: Heard) -> None:
+def stopped(turn: Turn, run: Run, heard: Heard) -> str:
     name = _marked(run, heard) or _known(run, heard) or _only_one(run, heard)
     if name is None:
-        return
-    from tenuto.drivers.hooks.delegations import verdict_of
+        return ""
+    from tenuto.drivers.hooks.delegations import send_back, verdict_of
 
     verdict, summary = verdict_of(heard["text"])
+    again = send_back(turn, run, name, heard) if verdict is None else ""
     _note(turn, run, name, heard, {"said": {"verdict": verdict, "summary": summary}})
     _keep(f"{turn.workspace.state}/attempts/{run['id']}/{name}/1", heard["text"])
+    return again
 
 
 def _note(turn: Turn, run: Run, name: str, heard: Heard, more: Json) -> None:
