@@ -76,7 +76,9 @@ def test_its_hooks_are_called_and_its_edits_kept_inside(name: str, tmp_path: Pat
     assert "outside what" in json.dumps(told.body), (done.stdout[-2000:], done.stderr[-2000:])
     assert (inside.exists(), outside.exists()) == (True, False)
     assert [found["path"] for found in workspace.load("oauth-login")["artifacts"].values()] == ["src/a.txt"]
-    if name != "claude":  # which keeps a user's servers where only itself writes
+    if name == "gemini":
+        assert any("tenuto" in json.dumps(request.body.get("tools", "")) for request in model.requests), "its MCP server"
+    elif name != "claude":  # which keeps a user's servers where only itself writes
         listed = subprocess.run([found, "mcp", "list"], cwd=root, env=around, capture_output=True, text=True, timeout=90, check=True)
         assert "tenuto" in listed.stdout + listed.stderr
     say("setup", name, "--undo", "--yes")

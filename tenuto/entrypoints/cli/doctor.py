@@ -9,6 +9,7 @@ import click
 
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
 from tenuto.entrypoints.cli.terminal import Marked, Part, when
+from tenuto.errors import TenutoError
 
 if TYPE_CHECKING:
     from tenuto.workspace.health import Check
@@ -28,12 +29,14 @@ _NEWER = 6
 def command() -> Answer:
     """What about this machine could hurt, and the fix.
 
+    The journal and its place, Python and SQLite, git; agent programs with their versions and logins (nothing is asked over a
+    network), their hook settings, the plugin, and whether all of these belong to the same Tenuto.
     Ends with 1 when something is broken, with 6 when the journal is a newer Tenuto's.
     """
     from tenuto.workspace.health import diagnose
 
     workspace = open_here()
-    checks = [_check_python(), *diagnose(workspace), *_check_hooks(workspace)]
+    checks = [_check_python(), *diagnose(workspace), *_check_connections(workspace), *_check_hooks(workspace)]
     parts: list[Part] = []
     for found in checks:
         parts.append(Marked(found["status"], f"{found['name']:<10} {found['message']}"))
@@ -49,6 +52,18 @@ def _check_python() -> Check:
     from tenuto.workspace.health import check
 
     return check("ok", "tenuto", f"{__version__} on Python {sys.version.split()[0]}")
+
+
+def _check_connections(workspace: Workspace) -> list[Check]:
+    from tenuto.drivers.connections import survey
+    from tenuto.drivers.settings import read_settings
+    from tenuto.workspace.health import check
+
+    try:
+        settings = read_settings(workspace.root)
+    except TenutoError as error:
+        return [check("problem", "settings", error.message, error.hint, error.code), *survey(workspace, {})]
+    return survey(workspace, settings)
 
 
 def _check_hooks(workspace: Workspace) -> list[Check]:

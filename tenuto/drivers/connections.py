@@ -1,0 +1,212 @@
+"""What of the agent programs on this machine could hurt: the program, its login, its hooks, the plugin. Looked at, never mended.
+
+Nothing here talks to a network. Programs are asked for their version only, and for the plugin's errors where the plugin is
+installed; all at once, with an end to our patience.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from tenuto.agents.crew import INSTALLED
+from tenuto.drivers.hooks.failing import must_block
+from tenuto.drivers.setting_up import find_launch, places, read
+from tenuto.errors import TenutoError
+from tenuto.hosts.logins import LOGINS, login
+from tenuto.hosts.settings import HOSTS, MARK, File, Launch, Places, entries, files, launch_of, set_up
+from tenuto.workspace.health import check
+
+if TYPE_CHECKING:
+    from tenuto.workspace.health import Check
+    from tenuto.workspace.turn import Workspace
+
+# The oldest of each that Tenuto is tried with.
+OLDEST = {"claude": "2.1.197", "codex": "0.166.0", "copilot": "1.0.102", "gemini": "0.61.0", "opencode": "1.18.33"}
+_QUIET = {"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "COPILOT_OFFLINE": "true",
+          "COPILOT_AUTO_UPDATE": "false", "OPENCODE_DISABLE_AUTOUPDATE": "1", "NO_UPDATE_NOTIFIER": "1"}  # fmt: skip
+_PATIENCE = 20
+_LOOKED_INTO = 1 << 20
+
+
+def survey(workspace: Workspace, settings: dict[str, Any]) -> list[Check]:
+    where = places(workspace.root)
+    programs = {name: path for name in INSTALLED if (path := shutil.which(name))}
+    with ThreadPoolExecutor(max_workers=len(INSTALLED) + 1) as threads:
+        versions = dict(zip(programs, threads.map(_version, programs.values()), strict=True))
+        plugin = threads.submit(_check_plugin, where, programs.get("claude", ""))
+        needed = _needed(settings)
+        found = [_check_program(name, versions[name], where, name in needed) for name in programs]
+        found += [_missing(name) for name in needed if name not in programs]
+        hooks = list(_check_hooks(where))
+        found += hooks + plugin.result()
+    if not programs:
+        told = f"none of {', '.join(INSTALLED)} is on the PATH"
+        found.append(check("note", "agents", told, "install one, or run with --agent 'command:./my-agent'"))
+    connected = hooks or any(entry["name"] == "plugin" for entry in found)
+    if not connected and must_block(workspace.state):
+        told = "a blocking gate is declared, and no program's settings call Tenuto's hooks"
+        found.append(check("note", "setup", told, "tenuto setup claude (or codex, copilot, gemini)"))
+    twice = any(entry["name"] == "plugin" and entry["status"] == "ok" for entry in found)
+    if twice and any("/.claude/" in entry["message"] for entry in hooks):
+        told = "Claude Code calls Tenuto twice: through the plugin and through its settings"
+        found.append(check("note", "setup", told, "tenuto setup claude --undo"))
+    return found
+
+
+def _needed(settings: dict[str, Any]) -> list[str]:
+    """The programs that this repository's settings name."""
+    spellings = [settings.get("agent", ""), *settings.get("roles", {}).values(), *settings.get("fallback", {}).values()]
+    words = [
+        spelling.removeprefix("acp:").replace(":", " ").split() for spelling in spellings if isinstance(spelling, str)
+    ]
+    return list(dict.fromkeys(word[0] for word in words if word and word[0] in INSTALLED))
+
+
+def _missing(name: str) -> Check:
+    told = f"{name} is to do the work (.tenuto/config.yaml), and is not on the PATH"
+    return check("problem", name, told, f"install {name}, or name another agent")
+
+
+def _version(path: str) -> str:
+    """Its number; "?" and the reason where it does not tell."""
+    try:
+        told = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE,
+            stdin=subprocess.DEVNULL, env={**os.environ, **_QUIET},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"? ({error})"
+    words = told.stdout.replace("v", " ").split()
+    number = next((word.strip(".,") for word in words if _numbers(word)), "")
+    return number or f"? (ended with {told.returncode})"
+
+
+def _numbers(word: str) -> tuple[int, ...]:
+    parts = word.strip(".,").partition("-")[0].split(".")
+    return tuple(map(int, parts)) if len(parts) > 1 and all(part.isdecimal() for part in parts) else ()
+
+
+def _check_program(name: str, version: str, where: Places, needed: bool) -> Check:
+    if version.startswith("?"):
+        return check(
+            "problem" if needed else "note",
+            name,
+            f"it does not tell its version: {version[3:-1]}",
+            f"install {name} again",
+        )
+    by = login(name, where, _holds)
+    if not by:
+        return check("problem" if needed else "note", name, f"{version}, and no login was found", LOGINS[name].how)
+    if _numbers(version) < _numbers(OLDEST[name]):
+        told = f"{version}, login by {by}; Tenuto is tried with {OLDEST[name]} and newer"
+        return check("note", name, told, f"update {name}")
+    return check("ok", name, f"{version}, login by {by}")
+
+
+def _holds(path: str, word: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return word.encode() in file.read(_LOOKED_INTO) if word else True
+    except OSError:
+        return False
+
+
+def _check_hooks(where: Places) -> Iterator[Check]:
+    for host in HOSTS:
+        for scope in ("user", "project"):
+            for file in files(host, scope, where):
+                if file.kind in ("hooks", "both") and (found := _check_settings(file, scope)):
+                    yield found
+
+
+def _check_settings(file: File, scope: str) -> Check | None:
+    again = f"tenuto setup {file.host}{' --project' if scope == 'project' else ''}"
+    try:
+        text = read(file.path)
+        if text is None or MARK not in text:
+            return None
+        launches = {launch for command in entries(text, file) if (launch := launch_of(command))}
+        servers = file._replace(kind="hooks")
+        current = set_up(text, servers, find_launch())
+    except TenutoError as error:
+        return check("note", "setup", f"{file.path}: {error.message}", error.hint)
+    for launch in sorted(launches):
+        if found := _check_launch(file, launch, again):
+            return found
+    if current != text and set(launches) == {find_launch()}:
+        return check("note", "setup", f"{file.path}: not what setup writes today", again)
+    return check("ok", "setup", f"{file.path}: {len(entries(text, file))} events")
+
+
+def _check_launch(file: File, launch: Launch, again: str) -> Check | None:
+    package = os.path.dirname(os.path.dirname(launch.hook))
+    if not os.access(launch.python, os.X_OK) or not os.path.isfile(launch.hook):
+        gone = launch.hook if os.access(launch.python, os.X_OK) else launch.python
+        return check("problem", "setup", f"{file.path}: {gone} is gone, so nothing is recorded", again)
+    version = version_at(package)
+    if version != _own_version():
+        told = f"{file.path}: its hooks start Tenuto {version or '?'} ({package}), this is {_own_version()}"
+        return check("problem", "setup", told, again)
+    cached = os.path.join(package, "entrypoints", "__pycache__")
+    if not (os.path.isdir(cached) and any(name.startswith("hook_call.") for name in os.listdir(cached))):
+        return check(
+            "note",
+            "setup",
+            f"{file.path}: its hooks have no bytecode, and start slowly",
+            f"{launch.python} -m compileall -q {package}",
+        )
+    return None
+
+
+def _own_version() -> str:
+    return version_at(os.path.dirname(os.path.dirname(find_launch().hook)))
+
+
+def version_at(package: str) -> str:
+    """The version of a Tenuto that is not this one, without starting it."""
+    try:
+        with open(os.path.join(package, "__init__.py"), encoding="utf-8") as file:
+            lines = file.read(_LOOKED_INTO).splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return next((line.partition("=")[2].strip(" \"'") for line in lines if line.startswith("__version__ =")), "")
+
+
+def _check_plugin(where: Places, program: str) -> list[Check]:
+    folder = where.of_user("CLAUDE_CONFIG_DIR", ".claude")
+    if not program or not _holds(folder + "/plugins/installed_plugins.json", '"tenuto@'):
+        return []
+    try:
+        done = subprocess.run(
+            [program, "plugin", "list", "--json"], capture_output=True, text=True, check=False, timeout=_PATIENCE,
+            stdin=subprocess.DEVNULL, env={**os.environ, **_QUIET},
+        )  # fmt: skip
+        listed = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        return [check("note", "plugin", f"claude does not list its plugins: {error}", "claude plugin list")]
+    return [_judged(one) for one in listed if isinstance(one, dict) and str(one.get("id", "")).startswith("tenuto@")]
+
+
+def _judged(plugin: dict[str, Any]) -> Check:
+    name, version = plugin["id"], str(plugin.get("version", "?"))
+    if plugin.get("errors"):
+        told = "; ".join(map(str, plugin["errors"]))
+        return check("problem", "plugin", f"{name}: {told}", f"claude plugin update {name}, or install it again")
+    if not plugin.get("enabled", True):
+        return check("note", "plugin", f"{name} is installed, and switched off", f"claude plugin enable {name}")
+    if version != _own_version():
+        return check(
+            "problem",
+            "plugin",
+            f"{name} is version {version}, this is Tenuto {_own_version()}",
+            f"claude plugin update {name}",
+        )
+    if shutil.which("tenuto") is None:
+        return check("problem", "plugin", f"{name} finds no tenuto on the PATH, so nothing is recorded", "put it there")
+    return check("ok", "plugin", f"{name} {version}")
