@@ -145,14 +145,22 @@ def _refuse_type(value: Any) -> Any:
 
 def dumps(value: Any) -> str:
     """One line, keys in the order they were put in, as short as it gets."""
+    return _whole("".join((_encoder or _make_encoder())(value, 0)))
+
+
+_encoder: Any = None  # made once; it keeps nothing between two texts
+
+
+def _make_encoder() -> Any:
+    global _encoder
     try:
         from _json import encode_basestring, make_encoder
     except ImportError:
         import json
 
-        return _whole(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
-    encode: Any = make_encoder(None, _refuse_type, encode_basestring, None, ":", ",", False, False, False)
-    return _whole("".join(encode(value, 0)))
+        return lambda value, _: json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    _encoder = make_encoder(None, _refuse_type, encode_basestring, None, ":", ",", False, False, False)
+    return _encoder
 
 
 def _whole(text: str) -> str:

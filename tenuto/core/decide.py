@@ -49,9 +49,10 @@ _FAMILY_OF = {command: family for family, commands in _FAMILIES.items() for comm
 class Case:
     """One command and everything that may be looked at to decide it."""
 
-    __slots__ = ("command", "pipeline", "repo", "run")
+    __slots__ = ("_asked", "command", "pipeline", "repo", "run")
 
-    def __init__(self, pipeline: Any, repo: Repo, run: Run, command: Any) -> None:
+    def __init__(self, pipeline: Any, repo: Repo, run: Run, command: Any, asked: list[Any] | None = None) -> None:
+        self._asked = asked
         self.pipeline = pipeline
         self.repo = repo
         self.run = run
@@ -60,8 +61,19 @@ class Case:
     def event(self, type_: str, **fields: Any) -> Any:
         return _event(type_, self.command, fields)
 
+    def asked(self) -> list[Any]:
+        """What todo() asks for at this moment."""
+        if self._asked is None:
+            from tenuto.core.todo import todo
 
-def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list[Event]:
+            self._asked = todo(self.pipeline, self.run, self.command["at"])
+        return self._asked
+
+
+def decide(
+    pipeline: Any, repo: Repo, run: Run | None, command: Command, asked: list[Any] | None = None
+) -> list[Event]:  # fmt: skip
+    """`asked`: what todo() says of this very run, where the caller has asked it already."""
     name: str = command["do"]
     family = _FAMILY_OF.get(name)
     if family is None:
@@ -70,7 +82,7 @@ def decide(pipeline: Any, repo: Repo, run: Run | None, command: Command) -> list
     if decider is None:
         _deciders.update(__import__(f"tenuto.core.decisions.{family}", fromlist=[name]).DECIDERS)
         decider = _deciders[name]
-    case = Case(pipeline, repo, run, command)  # type: ignore[arg-type]
+    case = Case(pipeline, repo, run, command, asked)  # type: ignore[arg-type]
     if run is None and name not in ("StartRun", "Adopt"):
         raise BadInput("no-run", f"{name} needs a run that has started")
     events: list[Event] = decider(case, command)

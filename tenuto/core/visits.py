@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     Place = tuple[str, Seat, str | None]  # key in the stay, the seat, the item
 
 
+_seen_at: dict[str, int] = {}  # where a step of this name stood when it was last looked for: a hint, never an answer
+
+
 def step_of(pipeline: Pipeline, name: str) -> Step:
-    for step in pipeline["steps"]:
+    steps = pipeline["steps"]
+    place = _seen_at.get(name, 0)
+    if place < len(steps) and steps[place]["id"] == name:
+        return steps[place]
+    for place, step in enumerate(steps):
         if step["id"] == name:
+            _seen_at[name] = place
             return step
     raise KeyError(name)
 
@@ -83,6 +91,15 @@ def ready(pipeline: Pipeline, run: Run, step: Step, stay: Stay, most: int) -> li
 def agent_seat(step: Any, stay: Stay) -> Seat:
     mode = stay["hop"].get("mode", "")
     return step["modes"][mode] if mode else step["agent"]  # type: ignore[no-any-return]
+
+
+def seat_at(step: Any, stay: Stay, key: str) -> Seat:
+    """The seat of this key in the stay."""
+    if step["kind"] == "agent":
+        return agent_seat(step, stay)
+    name = key.partition("@")[0]
+    every = step["waves"]["seats"] if step["kind"] == "waves" else [*members_of(step), *([step["aggregate"]] if step["aggregate"] else [])]
+    return next(seat for seat in every if seat["id"] == name)  # type: ignore[no-any-return]
 
 
 def _open_places(seats: list[tuple[Seat, str | None]], stay: Stay) -> list[Place]:

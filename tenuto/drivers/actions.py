@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 from tenuto.core.budget import in_words, limit_name
+from tenuto.core.visits import step_of
 from tenuto.drivers import continuing
 from tenuto.drivers.jobs import existing
 from tenuto.drivers.planning import read_items
@@ -68,7 +69,7 @@ def documents(engine: Any, pipeline: Any) -> str:
 
 
 def _step(pipeline: Any, name: str) -> Any:
-    return next(step for step in pipeline["steps"] if step["id"] == name)
+    return step_of(pipeline, name)
 
 
 def _read(engine: Any, path: str) -> str:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from tenuto.core.decisions.runs import too_early
 from tenuto.core.records import Run
-from tenuto.core.todo import todo
 from tenuto.drivers import actions
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.workspace.turn import Turn, Workspace
@@ -84,7 +83,7 @@ class Inside:
             definition = definition_of(turn.tx, run)
             for attempt, result in ended.items():
                 self._end(turn, definition["pipeline"], attempt, result)
-            while wanted := todo(definition["pipeline"], run, turn.at):
+            while wanted := turn.todo(self.name, definition["pipeline"]):
                 if wanted[0]["act"] == "dispatch":
                     fresh += self._dispatch(turn, definition["pipeline"], run, wanted)
                 elif wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at):

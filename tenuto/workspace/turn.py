@@ -123,6 +123,7 @@ class Turn:
         self._repo: Repo | None = None
         self._runs: dict[str, Run | None] = {}
         self._events: dict[str, list[Any]] = {}
+        self._asked: tuple[Any, int, Any, list[Any]] = ({}, 0, None, [])  # a run, its version, a pipeline: what todo() said
         self.seen: dict[str, bytes | None] = {}  # state files as found in this turn, by key_of
         # Artifacts to be shown: path -> run, hash, content (or the name of the file that holds it).
         self.artifacts: dict[str, tuple[str, str, bytes | str]] = {}
@@ -167,7 +168,9 @@ class Turn:
         ):
             return []
         stamped: Any = {"at": self.at, "by": self.workspace.by, **command}
-        events = decide(pipeline, self.repo, run, stamped)
+        of, version, by, said = self._asked
+        same = run is not None and run is of and by is pipeline and version == run["version"]
+        events = decide(pipeline, self.repo, run, stamped, said if same else None)
         if run is None and events:
             from tenuto.core.fold import new_run
 
@@ -176,6 +179,14 @@ class Turn:
             apply(run, event)  # type: ignore[arg-type]
         self._events.setdefault(name, []).extend(events)
         return events
+
+    def todo(self, name: str, pipeline: Any) -> list[Any]:
+        """What is to be done now. Whoever decides about it next is told the same answer, instead of asking again."""
+        from tenuto.core.todo import todo
+
+        run = self.existing(name)
+        self._asked = (run, run["version"], pipeline, todo(pipeline, run, self.at))
+        return self._asked[3]
 
     def do_repo(self, command: RepoCommand) -> list[Any]:
         stamped: Any = {"at": self.at, "by": self.workspace.by, **command}
@@ -252,6 +263,7 @@ class Turn:
         return dumps(self._runs[name]), len(self._events.get(name, ()))
 
     def undo(self, name: str, mark: tuple[str, int]) -> None:
+        self._asked = ({}, 0, None, [])
         run: Any = self._runs[name]
         run.clear()
         run.update(loads(mark[0]))

@@ -63,7 +63,7 @@ ORDERS = {
         "evidence": {"ONE->TWO": {"required": FILES, "step": "plan"}, "TWO->COMPLETE": {"required": ["a.md"], "step": "test"}},
     },
 }  # fmt: skip
-OPTIONAL = {"key", "told"}
+OPTIONAL = {"key", "made", "told"}
 ENDED = ("completed", "failed", "cancelled", "graduated")
 
 

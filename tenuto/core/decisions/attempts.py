@@ -53,7 +53,7 @@ def dispatch_attempt(case: Case, c: Any) -> list[Any]:
     reserved, step = c.get("reserved", {}), c.get("step") or run["position"] or ""
     follows = c.get("extra", {}).get("follows", "")
     if run["stay"] is not None and case.pipeline is not None:
-        action = _action(case, _asked(case, c), c)
+        action = _action(case, _asked(case), c)
         reserved, follows = action["reserved"], action["follows"]
     if run["budget"]["limits"] or run["budget"]["steps"]:
         _refuse_over_budget(case, step, reserved)
@@ -72,7 +72,7 @@ def _dispatched(case: Case, c: Any, step: str, reserved: Any, follows: str) -> A
 
 def dispatch_attempts(case: Case, c: Any) -> list[Any]:
     """Several at once, of those that todo() asks for: together they fit the cap and the budget."""
-    asked = _asked(case, c)
+    asked = _asked(case)
     actions = [_action(case, asked, one) for one in c["attempts"]]
     return [
         _dispatched(case, one, action["step"], action["reserved"], action["follows"])
@@ -80,11 +80,8 @@ def dispatch_attempts(case: Case, c: Any) -> list[Any]:
     ]
 
 
-def _asked(case: Case, c: Any) -> dict[str, Any]:
-    from tenuto.core.todo import todo
-
-    actions = todo(case.pipeline, case.run, c["at"])
-    return {action["attempt"]: action for action in actions if action["act"] == "dispatch"}
+def _asked(case: Case) -> dict[str, Any]:
+    return {action["attempt"]: action for action in case.asked() if action["act"] == "dispatch"}
 
 
 def _action(case: Case, asked: dict[str, Any], one: Any) -> Any:
@@ -102,6 +99,8 @@ def start_attempt(case: Case, c: Any) -> list[Any]:
 
 def finish_attempt(case: Case, c: Any) -> list[Any]:
     _require_open(case.run, c["attempt"])
+    if c.get("verdict") == "QUESTION" and not _may_ask(case, c["attempt"]):
+        c = {**c, "status": "failed", "verdict": "ERROR", "summary": f"it asked a person, which it may not: {c.get('summary', '')}"}
     # What is not reported is charged as it was set aside: a limit never waits for an agent's word.
     usage = {**case.run["attempts"][c["attempt"]]["reserved"], **c.get("usage", {})}
     finished = [
@@ -120,6 +119,17 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
     if c.get("verdict") == "PARKED":
         return finished if c.get("others") else finished + _parked(case, c)
     return finished + _item_ends(case, c["attempt"], c.get("verdict") or "ERROR")
+
+
+def _may_ask(case: Case, attempt: str) -> bool:
+    """As often as its place in the pipeline says; whoever leads a run by hand hears every question."""
+    from tenuto.core.visits import seat_at, step_of
+
+    stay, key = case.run["stay"], case.run["attempts"][attempt]["extra"].get("seat")
+    if stay is None or case.pipeline is None or key not in stay["seats"]:
+        return True
+    seat = seat_at(step_of(case.pipeline, stay["step"]), stay, key)
+    return stay["seats"][key]["results"].count("QUESTION") < seat["questions"]
 
 
 def _with_time(c: Any) -> Any:

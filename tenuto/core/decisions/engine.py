@@ -11,7 +11,6 @@ from tenuto.core.decisions.runs import ENDED
 from tenuto.core.fold import running_visits
 from tenuto.core.follow import follow, hop_to
 from tenuto.core.outcome import outcome
-from tenuto.core.todo import todo
 from tenuto.core.visits import key_for, seats_for, step_of
 from tenuto.errors import Refused
 
@@ -112,7 +111,7 @@ def begin_visit(case: Case, c: Any) -> list[Any]:
 
 def record_action(case: Case, c: Any) -> list[Any]:
     _pipeline(case)
-    if not any(action["act"] == "do" and action["as"] == c["action"] for action in todo(case.pipeline, case.run, case.command["at"])):
+    if not any(action["act"] == "do" and action["as"] == c["action"] for action in case.asked()):
         raise Refused("not-asked", f"run {case.run['id']} does not ask for {c['action']} now")
     return [case.event("ActionDone", action=c["action"], detail=c.get("detail", {}))]
 
@@ -317,7 +316,7 @@ def _pipeline(case: Case) -> Any:
 
 
 def _require(case: Case, act: str) -> None:
-    if not any(action["act"] == act for action in todo(case.pipeline, case.run, case.command["at"])):
+    if not any(action["act"] == act for action in case.asked()):
         raise Refused("not-asked", f"run {case.run['id']} does not ask for {act!r} now", "ask again what is to be done")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tenuto.drivers.bound import pipeline_of
 from tenuto.drivers.inside import Result, Work, drive
 from tenuto.drivers.start import start
 from tenuto.encoding import dumps
@@ -119,3 +120,24 @@ def test_while_a_driver_holds_the_journal_its_log_is_written_over_and_stays_soun
         turn.do(name, {"do": "SetFlags", "flags": {"number": 40}})
     assert log.stat().st_size < 100_000, "afterwards it is cut off as ever"
     assert [found for found in examine(workspace)["findings"] if found["severity"] != "behind"] == []
+
+
+def test_what_was_asked_for_is_asked_for_once(repository: Path) -> None:
+    """An answer of todo() serves one decision: asked for again without a new one, the same is refused; undone, it is open again."""
+    workspace, name = begin(repository)
+    with workspace.turn() as turn:
+        pipeline = pipeline_of(turn.tx, turn.existing(name))
+        assert [action["act"] for action in turn.todo(name, pipeline)] == ["begin"]
+        mark = turn.mark(name)
+        turn.do(name, {"do": "BeginVisit"}, pipeline)
+        with pytest.raises(Refused, match="does not ask for 'begin' now"):
+            turn.do(name, {"do": "BeginVisit"}, pipeline)
+        turn.todo(name, pipeline)
+        turn.undo(name, mark)
+        assert turn.do(name, {"do": "BeginVisit"}, pipeline)
+        wanted = turn.todo(name, pipeline)
+        assert {action["act"] for action in wanted} == {"dispatch"}
+        told = [{"attempt": action["attempt"], "role": action["seat"]["role"], "extra": {"seat": action["key"]}} for action in wanted]
+        turn.do(name, {"do": "DispatchAttempts", "attempts": told}, pipeline)
+        with pytest.raises(Refused, match="does not ask for attempt"):
+            turn.do(name, {"do": "DispatchAttempts", "attempts": told}, pipeline)
