@@ -212,3 +212,22 @@ def test_a_session_goes_on_where_the_program_is_missing(claude: Claude, lab: Lab
     assert (claude.root / "a.txt").read_text() == "hi"
     hooks = [one for one in told if one.get("subtype") == "hook_response"]
     assert all(one.get("exit_code", 0) == 0 for one in hooks)
+
+
+def test_copilot_loads_the_same_plugin(tmp_path: Path, lab: Lab, program: Callable[[str], str]) -> None:
+    """Installed from the same marketplace: its agents are the roles, its hooks reach the journal, its server is there."""
+    copilot, root = program("copilot"), repository(tmp_path)
+    called = {"description": "specify", "name": "spec", "agent_type": "tenuto:spec-writer", "prompt": "Specify it [[script:work]]", "mode": "sync"}
+    model = lab.model({"delegate": [[{"tool": "task", "input": called}], ["DONE: delegated"]], "work": [["Done.\n\nDONE: specified"]]})
+    workspace = tenuto.open(str(root))
+    workspace.feature_state.start("OAuth login", "Let people sign in")
+    go = ("-p", "go [[script:delegate]]", "--allow-all-tools", "--disable-builtin-mcps", "--trust-folder")
+    for words in (("plugin", "marketplace", "add", str(ROOT)), ("plugin", "install", "tenuto@tenuto"), go):
+        done = subprocess.run(
+            [copilot, *words], cwd=root, env=lab.environment("copilot"), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            timeout=90, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    [attempt] = workspace.load("oauth-login")["attempts"].values()
+    assert (attempt["role"], attempt["agent"], attempt["verdict"], attempt["summary"]) == ("spec-writer", "copilot", "DONE", "specified")
+    assert any("tenuto-next" in request.asked.tools for request in model.requests)
