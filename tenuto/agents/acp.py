@@ -86,12 +86,11 @@ class AcpAgent(CommandAgent):
 
     def launch(self, job: Any) -> dict[str, Any]:
         follows = self._session(job.earlier)
-        asked = {
-            "permit": "edits", **self.options, "argv": self.argv,
-            "follows": follows, "again": job.going_on() if follows else "",
-        }  # fmt: skip
+        # Whether the session is still there only the agent knows: the whole prompt comes along, for a fresh one.
+        again = job.going_on() if follows else ""
+        asked = {"permit": "edits", **self.options, "argv": self.argv, "follows": follows, "again": len(again)}
         program = str(Path(__file__).with_name("acp_program.py"))
-        return {"argv": [sys.executable, "-I", "-S", program, json.dumps(asked)], "stdin": job.prompt(), "env": {}}
+        return {"argv": [sys.executable, "-I", "-S", program, json.dumps(asked)], "stdin": again + job.prompt(), "env": {}}
 
     def _session(self, earlier: str) -> str:
         """The session that this program was in when it was interrupted."""

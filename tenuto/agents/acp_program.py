@@ -1,6 +1,8 @@
 """The process behind AcpAgent: one conversation with an agent that speaks the Agent Client Protocol.
 
-    acp_program.py '{"argv": ["gemini", "--acp"], "permit": "edits", "follows": "", "again": "", "model": "", ...}'  <prompt
+    acp_program.py '{"argv": ["gemini", "--acp"], "permit": "edits", "follows": "", "again": 0, "model": "", ...}'  <prompt
+
+`follows`: a session to take up; the first `again` characters of the input are what is said then, the rest is the whole prompt.
 
 What it tells on its standard output, one JSON object per line:
 
@@ -34,9 +36,9 @@ PROTOCOL = 1
 class Conversation:
     """With one agent, about one prompt, below one directory."""
 
-    def __init__(self, told: dict[str, Any], prompt: str, root: str, environment: dict[str, str]) -> None:
+    def __init__(self, told: dict[str, Any], prompts: str, root: str, environment: dict[str, str]) -> None:
         self.told = told
-        self.prompt = prompt
+        self.again, self.prompt = prompts[: told["again"]], prompts[told["again"] :]
         self.root = root
         self.session = ""
         self.where = "start"
@@ -66,7 +68,7 @@ class Conversation:
         say("session", id=self.session, continued=continued is not None, **facts)
         self.adjust(opened)
         self.listening = True
-        text = self.told["again"] if continued is not None else self.prompt
+        text = self.again if continued is not None else self.prompt
         done = self.call("session/prompt", sessionId=self.session, prompt=[{"type": "text", "text": text}])
         self.finish_message()
         self.count(done)
@@ -124,6 +126,8 @@ class Conversation:
         update = params.get("update")
         if method != "session/update" or not isinstance(update, dict):
             return
+        if self.listening and params.get("sessionId") != self.session:
+            return  # an agent of the agent's own: it reports to that one, not to us
         match update.get("sessionUpdate"):
             case "agent_message_chunk" if self.listening:
                 content = _part(update, "content")
@@ -183,7 +187,8 @@ class Conversation:
         asked = params.get("toolCall")
         call = self.note_call(asked) if isinstance(asked, dict) else {}
         yes = allowed(self.told["permit"], call, self.root)
-        title = str(call.get("title") or call.get("kind") or "a tool")
+        command = _part(call, "rawInput").get("command")
+        title = command if isinstance(command, str) else str(call.get("title") or call.get("kind") or "a tool")
         if not yes:
             self.rejected.append(title)
         say("permission", title=title, kind=call.get("kind", ""), allowed=yes)
@@ -236,9 +241,9 @@ def _ourselves() -> dict[str, str]:
 
 
 def main(told: dict[str, Any]) -> int:
-    prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    prompts = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        talk = Conversation(told, prompt, os.getcwd(), dict(os.environ))
+        talk = Conversation(told, prompts, os.getcwd(), dict(os.environ))
     except OSError as problem:
         say("error", where="start", code=None, text=f"cannot start {told['argv'][0]!r}: {problem.strerror}")
         return 0

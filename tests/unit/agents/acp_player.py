@@ -97,7 +97,7 @@ def asks() -> None:
         ask(3, "fs/read_text_file", path="present.txt", line=2, limit=1),
         ask(4, "fs/read_text_file", path="absent.txt"),
         ask(5, "terminal/create", command="ls"),
-        ask(6, "session/request_permission", toolCall={"toolCallId": "x", "kind": "execute", "title": "rm -r"}, options=OPTIONS),
+        ask(6, "session/request_permission", toolCall={"toolCallId": "x", "kind": "execute", "title": "clean up", "rawInput": {"command": "rm -r src"}}, options=OPTIONS),
         ask(7, "session/request_permission", toolCall="odd", options="odd"),
     ]  # fmt: skip
     talk(json.dumps(answers))
@@ -114,6 +114,8 @@ def garbage() -> None:
     send(id=99, result={})
     send(id=None, result={})
     talk("DONE: in spite of it")
+    other = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "ERROR: said by a helper of the agent"}}
+    send(method="session/update", params={"sessionId": "a helper's", "update": other})
     end(number)
 
 
@@ -172,6 +174,16 @@ def chooses() -> None:
     end(prompted())
 
 
+def says() -> None:
+    number = open_session()
+    talk("First.")
+    update("tool_call", toolCallId="t1", title="Look", kind="read", status="in_progress")
+    talk("Info: looking")
+    update("tool_call_update", toolCallId="t1", status="completed")
+    talk("DONE: seen")
+    end(number)
+
+
 def stops() -> None:
     number = open_session()
     talk("DONE: half of it")
@@ -189,7 +201,7 @@ def floods() -> None:
 
 SCENES: dict[str, Callable[[], None]] = {
     scene.__name__: scene
-    for scene in (works, asks, garbage, dies, refuses, older, waits, deaf, continues, chooses, stops, floods)
+    for scene in (works, asks, garbage, dies, refuses, older, waits, deaf, continues, chooses, says, stops, floods)
 }
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def test_options_stand_before_the_command() -> None:
     agent = AcpAgent("permit=all model=m1 mode=plan ./mine --key=value")
     told = asked(agent, Job())
     assert told == {
-        "permit": "all", "model": "m1", "mode": "plan", "argv": ["./mine", "--key=value"], "follows": "", "again": "",
+        "permit": "all", "model": "m1", "mode": "plan", "argv": ["./mine", "--key=value"], "follows": "", "again": 0,
     }  # fmt: skip
     assert agent.launch(Job())["stdin"] == "do it"
     assert asked(AcpAgent("./mine"), Job())["permit"] == "edits"
@@ -147,8 +147,8 @@ def test_an_interrupted_attempt_goes_on_in_its_session_and_brings_the_whole_prom
     """Whether the session is still there only the agent knows."""
     earlier = recorded("acp-gemini-killed")
     told = asked(AcpAgent("gemini"), Job(earlier))
-    assert (told["follows"], told["again"]) == (json.loads(earlier.splitlines()[0])["id"], "go on")
-    assert AcpAgent("gemini").launch(Job(earlier))["stdin"] == "do it"
+    assert (told["follows"], told["again"]) == (json.loads(earlier.splitlines()[0])["id"], len("go on"))
+    assert AcpAgent("gemini").launch(Job(earlier))["stdin"] == "go ondo it"
 
 
 def test_another_program_s_session_is_not_taken_up() -> None:

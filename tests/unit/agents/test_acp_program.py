@@ -17,14 +17,14 @@ PLAYER = str(Path(__file__).with_name("acp_player.py"))
 PROGRAM = acp_program.__file__
 
 
-def start(folder: Path, scene: str, **told: Any) -> subprocess.Popen[str]:
-    asked = {"argv": [sys.executable, PLAYER, scene], "permit": "edits", "follows": "", "again": "", **told}
+def start(folder: Path, scene: str, again: str = "", **told: Any) -> subprocess.Popen[str]:
+    asked = {"argv": [sys.executable, PLAYER, scene], "permit": "edits", "follows": "", "again": len(again), **told}
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", PROGRAM, json.dumps(asked)], cwd=folder, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
-    process.stdin.write("the prompt")
+    process.stdin.write(f"{again}the prompt")
     process.stdin.close()
     process.stdin = None
     return process
@@ -58,6 +58,13 @@ def test_a_turn_gives_its_last_message_its_cost_and_what_it_wrote(tmp_path: Path
     assert heard(tmp_path, "initialize")[0]["clientCapabilities"]["terminal"] is False
 
 
+def test_what_is_said_before_and_after_a_tool_are_messages_of_their_own(tmp_path: Path) -> None:
+    """A verdict stands at the beginning of a line, also where an agent gives its messages no ids."""
+    told = play(tmp_path, "says")
+    assert [one["text"] for one in told if one["type"] == "message"] == ["First.", "Info: looking", "DONE: seen"]
+    assert told[-1]["text"] == "DONE: seen"
+
+
 def test_the_session_is_told_before_anything_is_asked_of_it(tmp_path: Path) -> None:
     """Killed at any later moment, the next attempt knows what to go on with."""
     first = play(tmp_path, "works")[0]
@@ -82,7 +89,7 @@ def test_requests_are_answered_inside_the_work_directory_only(tmp_path: Path) ->
     assert terminal["error"]["code"] == -32601
     assert command["result"] == {"outcome": {"outcome": "selected", "optionId": "no"}}
     assert odd["result"] == {"outcome": {"outcome": "cancelled"}}
-    assert len(end["rejected"]) == 4
+    assert end["rejected"] == ["the file /somewhere-else.txt", "the file .git/config", "rm -r src", "a tool"]
     assert not (tmp_path / ".git").exists()
 
 

@@ -93,6 +93,11 @@ def test_lines_that_are_no_events_do_not_make_it_done_or_fail(noise: list[str]) 
     assert CodexAgent("").read(Job(), ended(), "\n".join(noise))["verdict"] == "ERROR"
 
 
+def test_a_message_without_a_completed_turn_is_no_reply() -> None:
+    said = [line for line in recorded("codex-done").splitlines() if '"agent_message"' in line]
+    assert CodexAgent("").read(Job(), ended(), "\n".join(said))["verdict"] == "ERROR"
+
+
 def test_a_warning_on_the_way_does_not_spoil_a_completed_turn() -> None:
     warned = '{"type":"error","message":"Reconnecting... 1/5"}\n'
     told = CodexAgent("").read(Job(), ended(), warned + recorded("codex-done"))
