@@ -47,6 +47,7 @@ _MARKUP = r"(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6})\s+)*[*_`~]*"
 _CLAIM = re.compile(rf"^\s*({_MARKUP})(DONE|NEEDS\\?_REVISION|ERROR)([*_`~]*):([*_`~]*)(.*)$")
 _QUESTION = re.compile(rf"^\s*{_MARKUP}QUESTION[*_`~]*:[*_`~]*(.*)$")
 _PARKED = re.compile(r"^\s*PARKED:\s*(\S+)(.*)$")
+_READ = 1 << 20  # characters from the end: an agent that floods its output does not hold up those who wait for it
 _TASK_IDS = re.compile(r"\btask[\s_-]*ids?\b\s*[:=]?\s*([^\n]*)", re.IGNORECASE)
 
 
@@ -111,11 +112,11 @@ def task_ids(text: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    return re.split(r"\r\n|\n|\r", _TERMINAL.sub("", text))
+    return re.split(r"\r\n|\n|\r", _TERMINAL.sub("", text[-_READ:]))
 
 
 def _claim(number: int, line: str) -> _Claim | None:
-    found = _CLAIM.match(line)
+    found = _CLAIM.match(line) if ":" in line else None
     if not found:
         return None
     before, word, closing, after, rest = found.groups()

@@ -43,7 +43,7 @@ def follow(case: Case, step: Any, outcome: Any) -> list[Any]:
         case "finish":
             return _leave(case, step, None) or [case.event("Finished", outcome=rule["as"])]
         case _:
-            return [case.event("Failed", step=step["id"], error=_said(step, outcome, rule["reason"]), context=None)]
+            return [case.event("Failed", step=step["id"], error=_said(case, step, outcome, rule["reason"]), context=None)]
 
 
 def _route(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
@@ -127,15 +127,25 @@ def _again(case: Case, step: Any, outcome: Any) -> Any:
 
 def _paused(case: Case, step: Any, outcome: Any, rule: Any) -> Any:
     return case.event(
-        "Paused", kind="outcome", reason=_said(step, outcome, rule["reason"]), step=step["id"],
+        "Paused", kind="outcome", reason=_said(case, step, outcome, rule["reason"]), step=step["id"],
         last_feedback=outcome.get("reason", ""), recommendations=rule["recommendations"],
     )  # fmt: skip
 
 
-def _said(step: Any, outcome: Any, reason: str) -> str:
+def _said(case: Case, step: Any, outcome: Any, reason: str) -> str:
     because = f" ({', '.join(outcome['because'])})" if outcome["because"] else ""
     told = f": {outcome['reason']}" if outcome.get("reason") else ""
-    return f"{reason or step['id'] + ' ended with ' + outcome['name']}{because}{told}"
+    why = _why(case, step, outcome["because"])
+    return f"{reason or step['id'] + ' ended with ' + outcome['name']}{because}{told}{f': {why}' if why and why not in told else ''}"
+
+
+def _why(case: Case, step: Any, because: list[str]) -> str:
+    """What the first of those that it failed for said last, in one line."""
+    for attempt in reversed(case.run["attempts"].values()):
+        seat = str(attempt["extra"].get("seat", "")).partition("@")[0]
+        if attempt["step"] == step["id"] and because and because[0] in (seat, attempt["item"]):
+            return str(attempt["summary"].strip().partition("\n")[0][:300]) if attempt["verdict"] != "DONE" else ""
+    return ""
 
 
 def _paths(case: Case, step: Any, names: list[str]) -> list[str]:

@@ -3,7 +3,8 @@
 The work tree is photographed when an agent starts, and looked at again when it ends. What changed in between must lie
 inside its boundary or, in a shared work tree, inside the boundary of another agent that ran meanwhile; files that Tenuto
 itself writes do not count. In a shared work tree a change cannot be attributed, so a forbidden one fails every agent that
-was running, all of them named. In a work tree of its own the agent is named, and only it fails.
+was running, all of them named. In a work tree of its own the agent is named, and only it fails. Whoever comes after may put
+back what strayed: that is no forbidden change.
 
 Without git there is no photograph, and boundaries are not checked. Files that git ignores are not seen.
 """
@@ -64,12 +65,25 @@ class Boundary:
             for path in changed
             if path not in ours and not any(allows(member["may"], path) for member in group.values())
         ]
+        outside = self._without_put_back(job, outside)
         if not outside:
             return ""
         running = [name for name in group if name in flying]
         blame = f"{', '.join(running)} were running" if len(running) > 1 else job.name
         more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
         return f"files outside the boundary were changed: {', '.join(outside[:5])}{more} ({blame})"
+
+    def _without_put_back(self, job: Job, outside: list[str]) -> list[str]:
+        """Those that are not as they were before somebody strayed; how they were is noted, for those who come after."""
+        if job.isolated or not outside:
+            return outside
+        mine, strays = self._read(job).get(job.name, {}), _load(self._strays)
+        now = git.photograph(job.workdir, mine.get("base", "")) or {}
+        left = [path for path in outside if path not in strays or now.get(path) != strays[path]]
+        fresh = {path: (mine.get("before") or {}).get(path) for path in left if path not in strays}
+        if fresh:
+            self._save(self._strays, strays | fresh)
+        return left
 
     def excuse(self, job: Job, paths: list[str]) -> None:
         """The engine's own check changed these while no agent ran: nobody else is to blame for them."""
@@ -85,19 +99,29 @@ class Boundary:
         return f"{self.folder}/{job.name}/boundary.json" if job.isolated else f"{self.folder}/boundary.json"
 
     def _read(self, job: Job) -> dict[str, Any]:
-        try:
-            with open(self._file(job), encoding="utf-8") as file:
-                return dict(loads(file.read()))
-        except (OSError, ValueError):
-            return {}
+        return _load(self._file(job))
 
     def _write(self, job: Job, group: Any) -> None:
+        self._save(self._file(job), group)
+
+    @property
+    def _strays(self) -> str:
+        return f"{self.folder}/strays.json"
+
+    def _save(self, path: str, value: Any) -> None:
         """Renamed into place: a kill in the middle must not leave agents without a boundary."""
-        path = self._file(job)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(dumps(group))
+            file.write(dumps(value))
         os.replace(path + ".new", path)
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return dict(loads(file.read()))
+    except (OSError, ValueError):
+        return {}
 
 
 def written_by_us(workspace: Workspace) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 import tenuto
 from tenuto.agents.crew import Crew
 from tenuto.drivers.local import Engine
+from tenuto.drivers.persons import answer_question
 from tenuto.drivers.start import start
 
 D = "docs/feature/add-dark-mode"
@@ -279,3 +280,40 @@ def test_a_check_runs_when_no_agent_works_in_the_tree(ground: Ground) -> None:
     answers = f"  - for: {{outputs: '*impact*'}}\n    run: touch {busy}; {wait}; rm {busy}\n"
     run = ground.drive(members, answers)
     assert [attempt["verdict"] for attempt in run["attempts"].values()] == ["DONE", "DONE"], run["attempts"]
+
+
+def test_an_agent_that_puts_back_what_it_wrote_is_heard_again(ground: Ground) -> None:
+    """Its retry is told what was wrong, and may undo it: that is no second forbidden change."""
+    script = f"""
+  - for: {{role: designer, try: 1}}
+    run: echo mine > code.txt; mkdir -p {D}; echo one > {D}/design.md
+    files: {{}}
+  - for: {{role: designer}}
+    run: echo code > code.txt; echo two > {D}/design.md
+    files: {{}}
+"""
+    run = ground.drive(ONE, script)
+    assert run["status"] == "completed", [one["summary"] for one in run["attempts"].values()]
+
+
+def test_a_question_where_the_pipeline_allows_none_is_an_error(ground: Ground) -> None:
+    """Nobody is asked for an answer that would not be heard; it is retried and routed as any other ERROR."""
+    run = ground.drive(ONE, "  - for: {role: designer}\n    reply: 'QUESTION: which colour?'\n")
+    assert run["status"] == "failed"
+    assert [one["verdict"] for one in run["attempts"].values()] == ["ERROR", "ERROR"]
+    assert run["failure"]["error"] == "design ended with ERROR (designer): it asked a person, which it may not: which colour?"
+
+
+def test_a_question_too_many_is_an_error(ground: Ground) -> None:
+    run = ground.drive(ONE.replace("memory: write", "memory: write, questions: 1"), "  - for: {role: designer}\n    reply: 'QUESTION: which colour?'\n")
+    assert (run["status"], run["pause"]["kind"]) == ("paused", "question")
+    answer_question(ground.workspace, run["id"], "blue")
+    run = Engine(ground.workspace, run["id"], Crew(f"scripted:{ground.folder}/answers.yaml"), {}).drive()
+    assert run["status"] == "failed"
+    assert [one["verdict"] for one in run["attempts"].values()] == ["QUESTION", "ERROR", "ERROR"]
+
+
+def test_an_agent_that_floods_its_output_is_heard_by_its_end(ground: Ground) -> None:
+    """Only the end of a reply is read for its verdict: nobody waits while thirty megabytes are searched for one."""
+    run = ground.drive(ONE, "  - for: {role: designer}\n    fault: flood 40\n")
+    assert run["status"] == "completed"
