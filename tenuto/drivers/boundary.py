@@ -31,7 +31,9 @@ class Boundary:
         if not any(name in flying and name != job.name for name in group):
             group = {}
         base = git.head(job.workdir)
-        group[job.name] = {"base": base, "before": git.photograph(job.workdir, base), "may": job.boundary()}
+        group[job.name] = {
+            "base": base, "before": git.photograph(job.workdir, base), "may": job.boundary(), "told": _told_to(job.workdir),
+        }  # fmt: skip
         self._write(job, group)
 
     def base(self, job: Job) -> str:
@@ -60,10 +62,11 @@ class Boundary:
             return ""
         group = self._read(job)
         ours = {} if job.isolated else written_by_us(self.workspace)
+        told = [path for member in group.values() for path in member.get("told", [])]
         outside = [
             path
             for path in changed
-            if path not in ours and not any(allows(member["may"], path) for member in group.values())
+            if path not in ours and path not in told and not any(allows(member["may"], path) for member in group.values())
         ]
         outside = self._without_put_back(job, outside)
         if not outside:
@@ -122,6 +125,12 @@ def _load(path: str) -> dict[str, Any]:
             return dict(loads(file.read()))
     except (OSError, ValueError):
         return {}
+
+
+def _told_to(root: str) -> list[str]:
+    """Where our own output goes, if that is a file of this tree (`tenuto run ... > run.log`)."""
+    places = [os.path.realpath(f"/proc/self/fd/{stream}") for stream in (1, 2)]
+    return [os.path.relpath(path, root) for path in dict.fromkeys(places) if path.startswith(os.path.realpath(root) + os.sep)]
 
 
 def written_by_us(workspace: Workspace) -> dict[str, str]:

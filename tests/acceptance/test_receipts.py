@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +319,13 @@ def test_an_agent_that_floods_its_output_is_heard_by_its_end(ground: Ground) -> 
     """Only the end of a reply is read for its verdict: nobody waits while thirty megabytes are searched for one."""
     run = ground.drive(ONE, "  - for: {role: designer}\n    fault: flood 40\n")
     assert run["status"] == "completed"
+
+
+def test_a_log_of_the_run_inside_its_own_tree_is_nobodys_doing(ground: Ground) -> None:
+    """`tenuto run ... > run.log`: the file grows while agents work, and none of them is blamed."""
+    ground.drive(GROUP, "  - for: {outputs: '*impact*'}\n    run: '[ ! -e run.log ] || until grep -q DONE run.log; do sleep 0.01; done'\n")
+    words = [sys.executable, "-m", "tenuto", "run", "Another one", "--pipeline", "small", "--agent", f"scripted:{ground.folder}/answers.yaml"]
+    around = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    with (ground.root / "run.log").open("w") as log:
+        done = subprocess.run(words, cwd=ground.root, env=around, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, (ground.root / "run.log").read_text()
