@@ -60,12 +60,12 @@ SETTINGS: dict[str, Setting] = {
 
 
 def read_settings(root: str) -> dict[str, Any]:
-    from tenuto.knowledge import yaml_data
+    from tenuto.knowledge.definitions import source_of
 
     path = Path(root) / ".tenuto" / "config.yaml"
     if not path.is_file():
         return {}
-    found = yaml_data.read(path.read_text(encoding="utf-8"), str(path)).data or {}
+    found = source_of(path).data or {}
     if not isinstance(found, dict):
         raise BadInput("bad-settings", f"{path} must hold a mapping", "see docs/reference/settings.md")
     for name, value in found.items():

@@ -43,6 +43,7 @@ REQUIRED = {
 }
 _TEXTS = ("agent", "task", "output_summary", "user_feedback", "step", "commit_hash", "commit_message", "phase",
           "context_summary", "description", "status", "ticket")  # fmt: skip
+_ONLY_A_TICKET = ("get_current_state", "resume_workflow")
 _LONGEST = 1 << 24
 
 
@@ -88,6 +89,9 @@ def understand(words: list[str]) -> tuple[str, Json]:
     missing = [field for field in REQUIRED.get(command, ()) if field not in fields]
     if missing:
         raise BadInput("missing-field", f"{command} needs {', '.join(missing)}", f"--{missing[0]} ...", missing=missing)
+    unknown = [field for field in fields if field != "ticket"] if command in _ONLY_A_TICKET else []
+    if unknown:
+        raise BadInput("usage", f"{command} takes a ticket and nothing else, not {unknown[0]}", f"tenuto flow {command}")
     fields["ticket"] = str(fields.get("ticket", ""))
     return command, fields
 

@@ -46,6 +46,8 @@ class FlowCommands:
         self, ticket: str = "", *, description: str = "", context_summary: str = "", resume: bool = False, **extra: Any
     ) -> Json:
         with self._workspace.turn() as turn:
+            if not isinstance(description, str):
+                raise BadInput("bad-field", "description is a text", '--description "User authentication"', field="description")
             folder = new_folder(ticket, description, turn.at)
             found = find_named(turn, folder)
             if found is None and self._workspace.files().read(path_of(folder)) is not None:

@@ -148,6 +148,9 @@ class StagedOperations:
         if file is not None:
             import os
 
+            if not isinstance(file, str):  # a number would be a descriptor that happens to be open
+                raise BadInput("bad-file", f"file is a path, not {file!r}", "--content-file plan.md", field="file")
+
             if not output.endswith(".json") and os.path.isfile(file) and os.path.getsize(file) > _LARGE:
                 turn.store_file(run["id"], output, path, file, step=phase)
                 return
