@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import multiprocessing
 import os
 import random
@@ -21,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -115,9 +117,16 @@ def spread(
     # Spawned, not forked: a lock or a connection of this process must not be in two.
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        for done, found in enumerate(pool.map(work, listed), 1):
+        for done, found in enumerate(pool.map(functools.partial(_work, work), listed), 1):
             yield found
             tell(done, total)
+
+
+def _work(work: Callable[[Case], Found], case: Case) -> Found:
+    try:
+        return work(case)
+    except Exception:  # noqa: BLE001  not every error can be sent from one process to another; its text can
+        raise RuntimeError(traceback.format_exc()) from None
 
 
 def python(*words: str) -> list[str]:
