@@ -38,7 +38,7 @@ class Thread(NamedTuple):
 
     name: str
     reply: str
-    tokens: int | None  # None: not told
+    tokens: tuple[int, int] | None  # read and written; None: not told
     failure: str
     completed: bool
 
@@ -65,8 +65,8 @@ class CodexAgent:
         chosen, thread = self._options(job.role), follow(job.earlier).name
         goes_on = bool(thread) and is_kept(thread, dict(os.environ))
         words = ["exec", *(["-p", chosen["profile"]] if "profile" in chosen else [])]
-        words += ["resume"] if goes_on else []
-        words += ["--json", "--skip-git-repo-check", *_settings(chosen), *([thread] if goes_on else []), "-"]
+        words += ["--json", "--skip-git-repo-check", *_settings(chosen)]
+        words += ["resume", thread, "-"] if goes_on else ["-"]  # older versions know their options before `resume` only
         prompt = job.going_on() if goes_on else job.prompt()
         return {"argv": [chosen.get("program", "codex"), *words], "stdin": prompt, "env": {}}
 
@@ -77,7 +77,7 @@ class CodexAgent:
 
 
 def _settings(chosen: dict[str, str]) -> Iterator[str]:
-    """`resume` takes fewer options than a fresh start, but the same settings."""
+    """As settings, which a thread that is resumed takes, too."""
     if "model" in chosen:
         yield from ("-m", chosen["model"])
     yield from ("-c", f'sandbox_mode="{chosen.get("sandbox", "workspace-write")}"')
@@ -97,6 +97,8 @@ def _judged(job: Any, result: dict[str, Any], thread: Thread) -> dict[str, Any]:
     if failed:
         why = job.errors.strip().rpartition("\n")[2]
         return {**failed, "summary": f"{failed['summary']}: {why}"[:500] if why else failed["summary"]}
+    if not thread.name:
+        return error("what it printed are no events of a thread: Tenuto needs Codex 0.60 or newer")
     if not thread.completed:
         return error("what it printed ends before its turn was completed")
     return told(**heard(thread.reply))
@@ -124,17 +126,21 @@ def follow(text: str) -> Thread:
     return Thread(name, reply, tokens, "" if completed else failure, completed)
 
 
-def _tokens(usage: Any) -> int | None:
+def _tokens(usage: Any) -> tuple[int, int] | None:
     """What was read from a cache is part of the input, what was thought is part of the output."""
-    counted = [usage.get(name) if isinstance(usage, dict) else None for name in ("input_tokens", "output_tokens")]
-    return sum(number for number in counted if number) if all(isinstance(number, int) for number in counted) else None
+    if not isinstance(usage, dict):
+        return None
+    read, written = usage.get("input_tokens"), usage.get("output_tokens")
+    return (read, written) if isinstance(read, int) and isinstance(written, int) else None
 
 
 def _usage(thread: Thread, earlier: Thread) -> dict[str, int]:
     if thread.tokens is None:
         return {}
-    counted = earlier.tokens or 0 if earlier.name == thread.name else 0
-    return {"tokens": max(0, thread.tokens - counted)}
+    before = earlier.tokens if earlier.tokens and earlier.name == thread.name else (0, 0)
+    # Old versions count each turn for itself: less than before is such a count.
+    whole = all(now >= then for now, then in zip(thread.tokens, before, strict=True))
+    return {"tokens": sum(thread.tokens) - (sum(before) if whole else 0)}
 
 
 def is_kept(thread: str, environment: dict[str, str]) -> bool:

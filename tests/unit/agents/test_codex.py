@@ -111,6 +111,12 @@ def test_tokens_that_an_earlier_attempt_of_the_thread_reported_are_not_charged_t
     assert CodexAgent("").read(Job(asked), ended(), later)["usage"] == {"tokens": after - before}
     assert CodexAgent("").read(Job(recorded("codex-done")), ended(), later)["usage"] == {"tokens": after}
     assert CodexAgent("").read(Job(recorded("codex-killed")), ended(), asked)["usage"] == {"tokens": before}
+    assert CodexAgent("").read(Job(later), ended(), asked)["usage"] == {"tokens": before}, "0.60 counts each turn for itself"
+
+
+def test_events_of_a_version_that_is_too_old_are_named() -> None:
+    told = CodexAgent("").read(Job(), ended(), '{"id":"0","msg":{"type":"agent_message","message":"DONE: wrote it"}}')
+    assert told["verdict"] == "ERROR" and "0.60 or newer" in told["summary"]
 
 
 def test_a_fresh_start_gets_the_whole_prompt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -128,8 +134,8 @@ def test_an_interrupted_attempt_goes_on_in_its_thread(monkeypatch: pytest.Monkey
     keep_thread(tmp_path)
     told = CodexAgent("").launch(Job(recorded("codex-killed")))
     assert told["stdin"] == "go on"
-    assert told["argv"][:3] == ["codex", "exec", "resume"]
-    assert told["argv"][-2:] == [THREAD, "-"]
+    assert told["argv"][-3:] == ["resume", THREAD, "-"]
+    assert told["argv"][:-3] == CodexAgent("").launch(Job())["argv"][:-1], "with the same options as a fresh start"
 
 
 def test_a_thread_that_is_gone_is_started_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
