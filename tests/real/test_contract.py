@@ -42,7 +42,7 @@ def test_done_with_its_output_is_done(subject: Subject) -> None:
     assert stage.output.read_text() == "x\n" and list(found.only["receipt"]["outputs"]) == ["out.md"]
     assert found.only["usage"] == {"attempts": 1, **subject.usage}
     assert found.only["agent"] == subject.spelling("done")
-    assert not found.only["receipt"]["leftover"]
+    assert not attempts.inspect(str(stage.folder(FIRST)))["result"]["survivors"]
 
 
 @playing("revise")

@@ -62,14 +62,6 @@ CASES: dict[str, Any] = {
         ["codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go [[script:go]]"],
         {"tool": "exec_command", "input": {"cmd": "echo x > {cwd}/w.txt"}},
     ),
-    "gemini": (
-        ["gemini", "-o", "stream-json", "--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p", "go [[script:go]]"],
-        {"tool": "write_file", "input": {"file_path": "{cwd}/w.txt", "content": "x\n"}},
-    ),
-    "opencode": (
-        ["opencode", "run", "--format", "json", "--auto", "-m", "scripted/m1", "go [[script:go]]"],
-        {"tool": "write", "input": {"filePath": "{cwd}/w.txt", "content": "x\n"}},
-    ),
 }  # fmt: skip
 
 
