@@ -1,4 +1,4 @@
-"""Settings of agent programs on this machine: read, planned, and written all or none.
+"""Settings of agent programs on this machine: read, planned, shown, and written as they were shown.
 
     plan(host, scope, places, servers)   -> what each file is and would be
     write(plans)                         -> does it, if nobody changed a file in the meantime

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -117,3 +118,5 @@ def _told(plans: list[Plan], written: bool, shown: bool, last: list[str]) -> Ite
             yield "             (others get it with the repository; where Tenuto is not at this place, its hooks do nothing)"
     if written:
         yield from last
+        if last and shutil.which(plans[0].file.host) is None:
+            yield f"({plans[0].file.host} itself is not on the PATH)"
