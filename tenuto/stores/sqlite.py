@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS = 30.0
 _FRAMES = 200
-_CHECKPOINT_BYTES = _FRAMES * (4096 + 24)
+_FRAME = 4096 + 24
+_CHECKPOINT_BYTES = _FRAMES * _FRAME
 _LARGEST_LOG = 8 << 20
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -224,8 +225,27 @@ class SqliteJournal:
         SQLite's own checkpoint is part of the commit, and so under the lock, too.
         """
         self.connection().execute(f"PRAGMA wal_autocheckpoint={_FRAMES if on else 0}")
+        try:
+            if on:
+                self._under_lock(self._lay_out_log)
+        except OSError:
+            pass  # no log yet, a full disk: whoever writes next is told, if there is something to tell
         self._held_open = on
         self._patience = PATIENCE * 4 if on else PATIENCE
+
+
+    def _lay_out_log(self) -> None:
+        """Under the lock. Blocks for a log of ordinary length, so that it is written over from the first turn on. A frame of zeros
+        is none: whoever reads the log stops there.
+        """
+        file = os.open(self.path + "-wal", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            missing = _CHECKPOINT_BYTES - _FRAME - os.fstat(file).st_size
+            if missing > 0:
+                os.write(file, bytes(missing))
+                _sync(file)
+        finally:
+            os.close(file)
 
 
 class Reading:

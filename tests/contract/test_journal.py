@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -351,6 +352,23 @@ def test_64_processes_lose_nothing_and_every_sequence_number_is_used_once(tmp_pa
         assert reader.version("a") == 64 * 20 + 1
     for n in range(64):
         assert [e["text"] for e in events if e["by"] == f"w{n}"] == [str(i) for i in range(20)]
+
+
+def test_a_log_that_was_laid_out_holds_what_was_written_and_nothing_else(tmp_path: Path) -> None:
+    """A driver gives the log its blocks beforehand. Whoever finds it after a crash, at any moment, reads what was committed."""
+    journal = SqliteJournal(str(tmp_path / "state"))
+    append(journal, "a", 0, started("a"))
+    for number in range(1, 31):
+        if number % 10 == 1:
+            journal.hold_open(number % 20 == 1)
+        copy = SqliteJournal(str(shutil.copytree(tmp_path / "state", tmp_path / f"copy-{number}")))
+        (tmp_path / f"copy-{number}" / "journal.db-shm").unlink()
+        with copy.read() as reader:
+            assert reader.version("a") == number == len([*reader.events("a")])
+        append(copy, "a", number, noted("goes on"))
+        copy.close()
+        append(journal, "a", number, noted(str(number)))
+    assert (tmp_path / "state" / "journal.db-wal").stat().st_size < 1 << 20, "it is written over, not made longer"
 
 
 @pytest.mark.needs("strace")
