@@ -45,7 +45,7 @@ STAGED_FIELDS = (
 FEATURE = ("start", "answer", "task", "status", "resume", "cancel", "done", "skip")
 HOOKS = ("SessionStart", "PreCompact", "SubagentStart", "SubagentStop", "PreToolUse", "PostToolUse", "Stop", "task_update")
 PAYLOADS = [
-    json.loads(path.read_text()) for path in sorted((ROOT / "tests" / "data" / "payloads").glob("*/*.json"))
+    json.loads(path.read_text())["stdin"] for path in sorted((ROOT / "tests" / "data" / "payloads").glob("*/*.json"))
 ] + [
     {"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": ["a.md"], "timestamp": "2026-01-02T03:04:05Z"},
     {"type": "task_update", "taskId": 1, "newStatus": "completed", "nextTaskId": 2, "filesCreated": [], "timestamp": "2026-01-02T03:04:05Z"},
