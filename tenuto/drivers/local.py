@@ -285,7 +285,7 @@ class Engine:
         continuing.look_back(self, job, int(os.path.basename(directory)))
         job.errors = continuing.errors(directory)
         told = {"reply": said, **self.crew.named(run["attempts"][name]["agent"]).read(job, result, said)}
-        if told["reply"] != said:  # a stream of events: what the agent said in the end is kept beside it
+        if told["reply"] not in ("", said):  # a stream of events: what the agent said in the end is kept beside it
             with open(f"{directory}/reply", "w", encoding="utf-8") as file:
                 file.write(told["reply"])
         if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):

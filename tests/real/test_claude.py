@@ -170,5 +170,8 @@ def test_auto_finds_it_and_says_so(claude: ClaudeSubject) -> None:
     found = stage.run("--agent", "auto")
     assert found.only["agent"] == "claude" and "agent: claude" in found.err
     shown = stage.tenuto("logs", "task", FIRST)
+    for kept in stage.folder(FIRST).glob("reply"):
+        kept.rename(kept.with_name("aside"))
+    assert stage.tenuto("logs", "task", FIRST).stdout.splitlines() == ["Writing.", f"[Write {stage.output}]", "DONE: wrote it"], "or as it was said"
     assert shown.stdout == "DONE: wrote it\n", "what it said in the end"
     assert '"type":"result"' in stage.tenuto("logs", "task", FIRST, "--of", "stdout").stdout, "all it printed"

@@ -44,7 +44,7 @@ def command(run: str, attempt: str | None, stream: str, follow: bool) -> Answer:
     workspace = open_existing()
     found = load(workspace, run)
     if follow:
-        return _follow(workspace, found, attempt, "stdout" if stream == "reply" else stream)
+        return _follow(workspace, found, attempt, stream)
     if attempt is None:
         return Answer({"run": found["id"], "attempts": found["attempts"]}, _listed(workspace, found))
     name = _named(found, attempt)
@@ -107,12 +107,20 @@ def _printed(run: Run, name: str, texts: list[tuple[str, str]], stream: str) -> 
             yield Heading(os.path.basename(path))
         elif len(texts) > 1:
             yield Heading(f"start {position} of {len(texts)}")
-        yield from text.splitlines()
+        yield from _readable(attempt["agent"], text) if stream == "reply" and path.endswith("/stdout") else text.splitlines()
     problem = attempt["receipt"].get("problem")
     if problem and stream == "reply":
         first, *rest = problem.splitlines()
         yield Heading(f"what the receipt says: {first}")
         yield from rest
+
+
+def _readable(agent: str, text: str) -> Iterator[str]:
+    """Events of a program as what they say; `--of stdout` shows them as they came."""
+    from tenuto.agents.aloud import aloud
+
+    for line in text.splitlines():
+        yield from aloud(agent, line)
 
 
 # ---- following -------------------------------------------------------------------------------------
@@ -126,12 +134,13 @@ def _follow(workspace: Workspace, run: Run, attempt: str | None, stream: str) ->
         return [name for name in now["flying"] if only in (None, name)]
 
     def parts(name: str) -> list[tuple[str, str]]:
-        return [(path, _text(path)) for path in _files(workspace, run["id"], name, stream)]
+        return [(path, _text(path)) for path in _files(workspace, run["id"], name, "stdout" if stream == "reply" else stream)]
 
     if only is None and not flying():
         say("nothing is under way")
     for name, line in follow(flying, parts, [only] if only else [], lambda: time.sleep(_LOOK_AGAIN)):
-        sys.stdout.write(inert(line if only else f"{name}: {line}") + "\n")
+        for part in _readable(workspace.load(run["id"])["attempts"][name]["agent"], line) if stream == "reply" else [line]:
+            sys.stdout.write(inert(part if only else f"{name}: {part}") + "\n")
         sys.stdout.flush()
     return Answer({"run": run["id"], "attempt": only})
 
