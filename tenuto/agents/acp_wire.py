@@ -25,6 +25,7 @@ from typing import Any
 NOT_FOUND, NO_METHOD, INTERNAL, REFUSED = -32002, -32601, -32603, -32602
 _LONGEST = 64 << 20  # bytes of one message
 _MOMENT = 1.0  # seconds for the program to wind up after it was asked to stop
+_CLOSING = 0.4  # seconds for it to go by itself when its input has ended, and again when it was told to
 _CHUNK = 1 << 16
 
 
@@ -86,16 +87,20 @@ class Peer:
         self._send({"method": method, "params": params})
 
     def close(self) -> None:
-        """Its input ends; what does not end by itself then is the supervisor's."""
+        """Its input ends, then it is told to go; what is still there then is the supervisor's."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.close()
         except OSError:
             pass
         try:
-            self.process.wait(_MOMENT)
+            self.process.wait(_CLOSING)
         except subprocess.TimeoutExpired:
             self.process.terminate()
+            try:
+                self.process.wait(_CLOSING)
+            except subprocess.TimeoutExpired:
+                pass
 
     def _turn(self) -> None:
         """Wait for whatever comes next, and deal with it."""

@@ -38,6 +38,7 @@ class CodexSubject(ModelSubject):
 class CodexAcpSubject(CodexSubject):
     name = "acp-codex"
     program = "codex-acp"
+    scenes = tuple(scene for scene in ModelSubject.scenes if scene not in ("revise", "unproven"))  # a reply is a reply
 
     def spelling(self, scene: str) -> str:
         return "acp:codex-acp"
