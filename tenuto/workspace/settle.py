@@ -19,9 +19,11 @@ _CONFIG = """\
 #
 # Where is the journal?  tenuto init      Is all well?  tenuto doctor
 #
-# Who does the work, and who else for one role:
-#agent: command:./my-agent
-#roles: {designer: "command:./other-agent"}
+# Who does the work (auto: what is installed; claude, codex, acp:gemini, command:./my-agent), who else for one role, and who
+# takes over from an agent that has reached its usage limit:
+#agent: auto
+#roles: {designer: "claude:model=opus"}
+#fallback: {claude: codex}
 # Your project's own checks, run again by the engine where a pipeline says so:
 #checks: {build: make, tests: make test}
 # Variables that agents get besides the short list that they always get:
