@@ -70,6 +70,8 @@ def write_all(file: int, data: bytes) -> None:
 def place(root: str, path: str, create: bool = True) -> Place | None:
     """The place of `path` below `root`. Without `create`, None where a folder on the way is missing."""
     parts = check_path(path).split("/")
+    if create and parts[0].lower() == ".git":
+        raise Refused("bad-folder", f"{path} belongs to git", "name another place", path=path)
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for number, part in enumerate(parts[:-1], 1):
         try:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 # What a record raises that our export can never have made: something is missing in it, or of another kind.
 NOT_WHOLE = (LookupError, TypeError, AttributeError, ValueError, OverflowError, InterfaceError, ProgrammingError)
+# Append-only files are written wherever the journal says; a backup may come from anybody.
+_PLACES = ("docs", ".ai-workspace", ".agents", ".claude", ".tenuto")
 _OURS_ALONE = ("shelf:", "unproven:")  # notes about files in this very place
 
 
@@ -228,6 +230,8 @@ class Import:
 
     def _take_log(self, record: Json) -> None:
         path, body = check_path(record["path"]), unpacked(record)
+        if path.partition("/")[0] not in _PLACES:
+            raise _damaged(f"{path} is no file that Tenuto writes")
         here = b"".join(part for (part,) in self._db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)))
         if here == body:
             return

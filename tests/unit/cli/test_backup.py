@@ -192,3 +192,16 @@ def test_a_file_is_written_whole_or_not_at_all(say: Say, full: str, repository: 
     assert say("export", "light-mode", "-o", "backup.jsonl").status == 3
     assert say("export", "-o", "nowhere/backup.jsonl").status == 1
     assert [path.name for path in repository.iterdir() if "backup" in path.name] == []
+
+
+@pytest.mark.parametrize("path", ["src/main.py", ".git/hooks/pre-commit", "README.md"])
+def test_a_backup_writes_no_file_that_tenuto_would_not(path: str, workspace: tenuto.Workspace, run: str) -> None:
+    """Append-only files are written wherever the journal says that they lie; a backup may come from anybody."""
+    from tenuto.errors import Damaged
+    from tenuto.stores.backup import Import
+
+    with pytest.raises(Damaged, match="no file that Tenuto writes"), workspace.journal.write():
+        Import(workspace.journal.connection()).take({"kind": "log", "path": path, "text": "x"})  # type: ignore[attr-defined]
+    with workspace.turn() as turn:
+        turn.run(run)
+    assert not Path(path).exists()
