@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from bench.measured import ROOT, Bars, Figure, Section, Table, folder, median_ms, number, process, ratio
 
@@ -47,7 +48,9 @@ def measure() -> Section:
             return found
 
         one_round(), one_round()  # fill caches
-        rounds_made = [one_round() for _ in range(ROUNDS)]
+        rounds_made, until = [], time.monotonic() + 40
+        while len(rounds_made) < ROUNDS and (len(rounds_made) < 5 or time.monotonic() < until):
+            rounds_made.append(one_round())
     return told(rounds_made)
 
 
@@ -59,9 +62,13 @@ def told(rounds: list[dict[str, tuple[float, float]]]) -> Section:
         rows.append([name, f"{median_ms(times, 'ours'):.1f} ms", number(found), f"{allowed:g}"])
         bars.append((f"Tenuto {name}", found))
         figures.append(Figure(f"{name} as a process", found, allowed, "x", "a bare interpreter"))
+    # The slowest of each kind stands for them.
+    figures = [
+        max((one for one in figures if one.target == allowed), key=lambda one: one.value) for allowed in (2.5, 6)
+    ]
     text = (
         "Each command of the context manager as a process of its own, durable where it changes something. Between each two, "
-        f"a bare `python -I -S -c pass`; {ROUNDS} rounds."
+        f"a bare `python -I -S -c pass`; {len(rounds)} rounds."
     )
     table = Table("Commands, as processes", ["command", "median", "to bare", "target"], rows)
     return Section(

@@ -9,7 +9,8 @@ from bench.measured import Bars, Curves, number
 
 WIDTH, LEFT, RIGHT = 720, 210, 90
 OURS, OTHERS, INK, FAINT, WARN = "#0f766e", "#94a3b8", "#1e293b", "#cbd5e1", "#b45309"
-PALETTE = (OURS, "#7c3aed", "#b45309", "#475569", "#be123c", "#0369a1")
+GREENS = (OURS, "#059669", "#65a30d")
+PALETTE = ("#7c3aed", "#b45309", "#475569", "#be123c")
 
 
 def draw(plot: Bars | Curves) -> str:
@@ -19,25 +20,29 @@ def draw(plot: Bars | Curves) -> str:
 def draw_bars(plot: Bars) -> str:
     height = 70 + 30 * len(plot.rows)
     largest = max([value for _, value in plot.rows] + [plot.target or 1.0, 1.0])
-    span = WIDTH - LEFT - RIGHT
+    left = max(LEFT, 30 + int(6.9 * max(len(name.removeprefix("Tenuto: ")) for name, _ in plot.rows)))
+    span = WIDTH - left - RIGHT
     logarithmic = largest > 12
 
     def at(value: float) -> float:
         if logarithmic:
-            return LEFT + span * max(0.0, math.log10(max(value, 0.5) / 0.5)) / math.log10(largest / 0.5)
-        return LEFT + span * value / largest
+            return left + span * max(0.0, math.log10(max(value, 0.5) / 0.5)) / math.log10(largest / 0.5)
+        return left + span * value / largest
 
     parts = [text(16, 26, plot.title, 15, weight="bold")]
     for row, (name, value) in enumerate(plot.rows):
         y = 46 + 30 * row
         colour = OURS if name.startswith("Tenuto") else OTHERS
-        parts.append(text(LEFT - 10, y + 15, name, 13, anchor="end"))
+        parts.append(text(left - 10, y + 15, name.removeprefix("Tenuto: "), 13, anchor="end"))
         parts.append(
-            f'<rect x="{LEFT}" y="{y}" width="{max(1.0, at(value) - LEFT):.1f}" height="20" rx="2" fill="{colour}"/>'
+            f'<rect x="{left}" y="{y}" width="{max(1.0, at(value) - left):.1f}" height="20" rx="2" fill="{colour}"/>'
         )
-        parts.append(text(at(value) + 6, y + 15, number(value), 13))
+        place = at(value) + 6
+        for line in (1.0, plot.target or 1.0):  # beside a line, not across it
+            place = at(line) + 6 if place - 2 < at(line) < place + 32 else place
+        parts.append(text(place, y + 15, number(value), 13))
     bottom = 46 + 30 * len(plot.rows)
-    parts.append(mark(at(1.0), bottom, "limit 1", INK))
+    parts.append(mark(at(1.0), bottom, plot.one, INK))
     if plot.target is not None:
         parts.append(mark(at(plot.target), bottom, f"target {plot.target:g}", WARN, dashed=True))
     if logarithmic:
@@ -78,12 +83,9 @@ def draw_curves(plot: Curves) -> str:
     parts.append(text((left + right) / 2, bottom + 38, plot.across, 12, anchor="middle"))
     parts.append(text(left - 64, top - 8, plot.up, 11))
     labels: list[float] = []
-    for place, (name, found) in enumerate(sorted(plot.series.items(), key=lambda pair: -pair[1][-1])):
-        colour = (
-            OURS
-            if name.startswith("Tenuto") and place == len(plot.series) - 1
-            else PALETTE[1 + place % (len(PALETTE) - 1)]
-        )
+    shades = {True: iter(GREENS), False: iter(PALETTE)}
+    for name, found in sorted(plot.series.items(), key=lambda pair: -pair[1][-1]):
+        colour = next(shades[name.startswith("Tenuto")])
         points = [(across(x), up(y)) for x, y in zip(plot.x, found, strict=False) if y > 0]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')

@@ -54,6 +54,7 @@ class Bars(NamedTuple):
     title: str
     rows: list[tuple[str, float]]  # whoever's name begins with Tenuto stands out
     target: float | None = None
+    one: str = "limit 1"
 
 
 class Curves(NamedTuple):
@@ -76,9 +77,13 @@ class Section(NamedTuple):
     missing: list[str] = []  # noqa: RUF012  # what could not be measured here, and why
 
 
-def interleave(works: dict[str, Callable[[], float]], rounds: int, warm: int = 1) -> Times:
+def interleave(works: dict[str, Callable[[], float]], rounds: int, seconds: float = 60) -> Times:
+    """The first round fills caches and is not counted. On a slow machine there are fewer rounds, three at least."""
     times: Times = {name: [] for name in works}
-    for number in range(-warm, rounds):
+    until = time.monotonic() + seconds
+    for number in range(-1, rounds):
+        if number >= 3 and time.monotonic() > until:
+            break
         turned = list(works.items())[:: -1 if number % 2 else 1]
         for name, work in turned:
             taken = work()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.drawing import draw
-from bench.measured import ROOT, Figure, Section, Table, number
+from bench.measured import ROOT, Bars, Figure, Section, Table, number
 
 PAGE = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "performance"
@@ -33,9 +33,12 @@ it has none of the rules, no recovery and no files to keep. The peers are instal
 
 def write(sections: list[Section]) -> Path:
     lines = [HEAD.format(when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), machine=machine())]
-    lines.append(targets([figure for section in sections for figure in section.figures]))
     shutil.rmtree(PLOTS, ignore_errors=True)
     PLOTS.mkdir(parents=True)
+    figures = [figure for section in sections for figure in section.figures]
+    overview = to_targets(figures)
+    (PLOTS / overview.file).write_text(draw(overview))
+    lines += [targets(figures), f"\n![{overview.title}](performance/{overview.file})\n"]
     for section in sections:
         lines.append(f"\n## {section.title}\n\n{section.text}\n")
         for plot in section.plots:
@@ -53,6 +56,16 @@ def printed(section: Section) -> str:
     if section.figures:
         parts.append(targets(section.figures))
     return "\n".join(parts)
+
+
+def to_targets(figures: list[Figure]) -> Bars:
+    """Everything in one picture: how much of what is allowed is used."""
+    rows = [
+        (f"Tenuto: {figure.what}", figure.value / figure.target)
+        for figure in figures
+        if figure.target and not figure.least
+    ]
+    return Bars("targets.svg", "What is used of each target; shorter is better", rows, one="target")
 
 
 def targets(figures: list[Figure]) -> str:
