@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Repo, Run, Visit
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 _TOLD_AT_START = (
     "name", "request", "summary", "mode", "pipeline", "driver", "dialects", "order", "schedule", "evidence", "settings",
 )  # fmt: skip
@@ -346,7 +346,8 @@ def _wave_ended(run: Run, e: Any) -> None:
 def _gate_opened(run: Run, e: Any) -> None:
     run["gate"] = {
         "id": e["gate"], "name": e["name"], "prompt": e["prompt"], "options": e["options"],
-        "shown": e["shown"], "opened_at": e["at"], "completes": e["completes"], "resting": run["status"],
+        "shown": e["shown"], "opened_at": e["at"], "completes": e["completes"],
+        "resting": run["gate"]["resting"] if run["gate"] else run["status"],
     }  # fmt: skip
     run["status"] = "waiting_gate"
 

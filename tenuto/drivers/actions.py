@@ -101,6 +101,13 @@ def _plan(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
     turn.do(engine.name, {"do": "PlanVisit", "items": items, "findings": found, "problem": problem}, pipeline)
 
 
+def show_again(engine: Any, turn: Turn, pipeline: Any) -> None:
+    """A gate whose artifacts have changed since it was opened is opened anew: nobody can decide on what is not there any more."""
+    run = turn.existing(engine.name)
+    if run["status"] == "waiting_gate" and run["stay"] is not None:
+        _ask(engine, turn, pipeline, run["stay"]["step"])
+
+
 def _fill(engine: Any, path: str) -> str:
     return os.path.normpath(path.replace("{slug}", engine.name).replace("{iteration}", "*"))
 

@@ -142,6 +142,7 @@ class Engine:
             run = turn.existing(self.name)
             definition = definition_of(turn.tx, run)
             fresh: list[str] = []
+            actions.show_again(self, turn, definition["pipeline"])
             while True:
                 wanted = todo(definition["pipeline"], run, turn.at)
                 if not wanted or (wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at)):

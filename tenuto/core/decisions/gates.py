@@ -1,8 +1,8 @@
 """Gates: stops that only a person's decision opens.
 
 A decision is for exactly what was shown: when an artifact's hash is another by then, the
-decision is void and the gate stays. A gate is decided once. Reject ends the run. Revise opens
-the gate for work on the feedback, never for what lies behind it.
+decision is void and the gate stays; an engine shows it anew, as another one. A gate is decided once.
+Reject ends the run. Revise opens the gate for work on the feedback, never for what lies behind it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ def open_gate(case: Case, c: Any) -> list[Any]:
             "end them first",
             steps=names,
         )
+    gate = run["gate"]
+    if gate is not None and own is not None and gate["name"] == c["name"]:
+        return [] if gate["shown"] == c.get("shown", []) else [_opened(case, c, f"{gate['id'].partition('.')[0]}.{run['version'] + 1}")]
     if run["status"] not in ("created", "running", "restarting", "poc-complete"):
         raise Refused(
             "not-running",
@@ -39,12 +42,14 @@ def open_gate(case: Case, c: Any) -> list[Any]:
             f"tenuto status {run['id']}",
             status=run["status"],
         )
-    return [
-        case.event(
-            "GateOpened", gate=f"gate-{len(run['decisions']) + 1}", name=c["name"], prompt=c["prompt"],
-            options=c.get("options", OPTIONS), shown=c.get("shown", []), completes=c.get("completes", False),
-        )
-    ]  # fmt: skip
+    return [_opened(case, c, f"gate-{len(run['decisions']) + 1}")]
+
+
+def _opened(case: Case, c: Any, name: str) -> Any:
+    return case.event(
+        "GateOpened", gate=name, name=c["name"], prompt=c["prompt"], options=c.get("options", OPTIONS), shown=c.get("shown", []),
+        completes=c.get("completes", False),
+    )  # fmt: skip
 
 
 def decide_gate(case: Case, c: Any) -> list[Any]:
@@ -128,7 +133,8 @@ def _refuse_stale(case: Case, c: Any) -> None:
     ]
     if changed:
         message = f"what gate {gate['name'] if gate else ''!r} showed has changed since: {', '.join(changed)}"
-        raise Refused("gate-stale", message, "look again: revise, or open the gate anew", paths=changed)
+        hint = "tenuto run   (shows it anew; then decide), or: tenuto revise" if case.run["stay"] else "look again: revise, or open the gate anew"
+        raise Refused("gate-stale", message, hint, paths=changed)
 
 
 DECIDERS = {"OpenGate": open_gate, "DecideGate": decide_gate, "Checkpoint": checkpoint}

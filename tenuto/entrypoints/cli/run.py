@@ -18,7 +18,7 @@ from tenuto.entrypoints.cli.driving import (
 )
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
 from tenuto.entrypoints.cli.runs import RunName
-from tenuto.errors import BadInput
+from tenuto.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from tenuto.workspace.turn import Workspace
@@ -69,10 +69,12 @@ def command(
     workspace = open_here()
     settings = read_settings(workspace.root)
     crew = None if start_only else crew_of(settings, agent, role_agent)
+    if request is None:
+        _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty})
     if existing is not None or at or (request is None and pipeline):
         run_id = _take_over(workspace, existing or _current(workspace), pipeline, switches_of(approval, switch), limits_of(limit), crew, at)
     elif request is None:
-        run_id = _current(workspace)
+        run_id = _keep_to(workspace, _current(workspace), limits_of(limit), switches_of(approval, switch))
     else:
         switches, limits = switches_of(approval, switch), limits_of(limit)
         where = (kind or settings.get("workspace", ""), branch, dirty or "")
@@ -87,9 +89,35 @@ def _take_over(
 ) -> str:  # fmt: skip
     from tenuto.drivers.engage import engage
 
-    return engage(
+    run_id = engage(
         workspace, run, pipeline, switches=switches, limits=limits.run, of_steps=limits.steps, crew=crew, at=at
     )["id"]
+    return _keep_to(workspace, run_id, limits, switches)
+
+
+def _refuse_late(given: dict[str, Any]) -> None:
+    """What is settled when a run begins is not left out silently when it goes on."""
+    late = [option for option, value in given.items() if value]
+    if late:
+        message = f"{', '.join(late)} is for a new run, and no request is given"
+        raise BadInput("only-new-runs", message, "tenuto run 'what you want' ..., or leave it out to go on")
+
+
+def _keep_to(workspace: Workspace, run_id: str, limits: Limits, switches: dict[str, bool]) -> str:
+    """A run that goes on: limits hold from here; what it was begun with is not switched any more."""
+    from tenuto.drivers.persons import command
+
+    found = workspace.load(run_id)
+    known, budget = found["switches"], found["budget"]
+    late = [name for name, on in switches.items() if known.get(name, False) != on]
+    if late:
+        told = ", ".join(f"{name} {'on' if known.get(name) else 'off'}" for name in late)
+        message = f"run {run_id} began with {told}"
+        raise Refused("switched-late", message, "tenuto fork, or begin a new run with it", run=run_id)
+    of_steps = {step: budget["steps"].get(step, {"limits": {}})["limits"] for step in limits.steps}
+    if any(budget["limits"].get(unit) != limit for unit, limit in limits.run.items()) or of_steps != limits.steps:
+        command(workspace, run_id, {"do": "ChangeBudget", "limits": limits.run, "steps": limits.steps})
+    return run_id
 
 
 def _begin(

@@ -1,0 +1,83 @@
+"""Going on with a run: nothing that was asked for is left out silently, and a gate shows what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.engine.conftest import SMALL, reopen
+
+Say = Callable[..., Any]
+GATED = SMALL.replace("name: small", "name: gated") + "  - {id: look-at-it, gate: {name: design, show: [design.md], revise: write}}\n"
+
+
+@pytest.fixture
+def gated(repository: Path) -> Path:
+    (repository / ".tenuto/pipelines/gated.yaml").write_text(GATED)
+    return repository
+
+
+def test_a_limit_holds_for_a_run_that_goes_on(say: Say, gated: Path, script: Any) -> None:
+    agent = script()
+    assert say("run", "Add it", "--pipeline", "gated", "--agent", agent).status == 5
+    assert say("revise", "--feedback", "again").status == 0
+    told = say("run", "--agent", agent, "--limit", "attempts=3")
+    assert told.status == 5
+    assert "the run may use 3 attempts" in told.out
+    assert reopen(gated).load("add-it")["status"] == "paused"
+
+
+@pytest.mark.parametrize("words", [("--limit", "attempts=3"), ("--run", "add-it", "--limit", "attempts=3")], ids=["current", "named"])
+def test_a_limit_of_a_run_that_is_under_way_is_never_left_out(say: Say, gated: Path, script: Any, words: tuple[str, ...]) -> None:
+    agent = script()
+    say("run", "Add it", "--pipeline", "gated", "--agent", agent)
+    say("run", "--agent", agent, *words)
+    assert reopen(gated).load("add-it")["budget"]["limits"] == {"attempts": 3}
+
+
+@pytest.mark.parametrize("words", [("--workspace", "worktree"), ("--branch",), ("--dirty", "stash"), ("--name", "other")])
+def test_what_is_settled_at_the_start_is_refused_later(say: Say, gated: Path, script: Any, words: tuple[str, ...]) -> None:
+    agent = script()
+    say("run", "Add it", "--pipeline", "gated", "--agent", agent)
+    told = say("run", "--json", "--agent", agent, *words)
+    assert (told.status, told.error["code"]) == (2, "only-new-runs")
+    assert words[0] in told.error["message"]
+
+
+def test_gates_are_not_switched_on_in_the_middle(say: Say, gated: Path, script: Any) -> None:
+    """`--approval` that would change nothing is not taken for granted."""
+    agent = script()
+    say("run", "Add it", "--pipeline", "gated", "--agent", agent)
+    told = say("run", "--json", "--agent", agent, "--approval")
+    assert (told.status, told.error["code"]) == (4, "switched-late")
+
+
+def test_a_gate_whose_artifact_changed_is_shown_anew_and_then_decided(say: Say, gated: Path, script: Any) -> None:
+    """The old approval is void; whoever goes on sees what is there now, and decides on that."""
+    agent = script()
+    say("run", "Add it", "--pipeline", "gated", "--agent", agent)
+    design = gated / "docs/add-it/design.md"
+    design.write_text("# Corrected by hand\n")
+    told = say("approve", "--json")
+    assert (told.status, told.error["code"]) == (4, "gate-stale")
+    assert "tenuto run" in told.error["hint"]
+    before = reopen(gated).load("add-it")["gate"]
+    assert say("run", "--agent", agent).status == 5
+    after = reopen(gated).load("add-it")["gate"]
+    assert before and after and before["id"] != after["id"] and before["shown"] != after["shown"]
+    assert say("approve").status == 0
+    assert say("run", "--agent", agent).status == 0
+    run = reopen(gated).load("add-it")
+    assert run["status"] == "completed"
+    assert design.read_text() == "# Corrected by hand\n"
+
+
+def test_a_gate_that_shows_the_same_is_not_opened_again(say: Say, gated: Path, script: Any) -> None:
+    agent = script()
+    say("run", "Add it", "--pipeline", "gated", "--agent", agent)
+    version = reopen(gated).load("add-it")["version"]
+    assert say("run", "--agent", agent).status == 5
+    assert reopen(gated).load("add-it")["version"] == version
