@@ -4,14 +4,21 @@
     statement(run, gate, decision, ..)  what a person signs: the run, the gate, the decision, everything that was shown
     doubts(pipeline, run, events)       what was passed, or begun, without the decision that it needs
     decided(run, events)                each decision with what had to be signed for it
+    standing(pipeline, events)          the gates that are approved, and whose approval nothing has undone since
+    refuse_unapproved(pipeline, ...)    Refused, where a gate on the way to this step is not among them
 
 Rule 1: the protection that a run began with holds to its end. Settings lie where agents can write; the run's own do not.
 
 Rule 2: behind a gate nothing begins before the gate was opened and approved. The engine keeps this by itself; here it is
 read off the journal again, because whoever can write to the database can write events that nobody decided.
+
+Rule 3: nobody is put behind a gate that was not approved: not by a retry, not by taking a run over, not by a fork. An approval
+stands until the run goes back to come through its gate again. A route that ends behind the gate (a replan) leaves it standing.
 """
 
 from __future__ import annotations
+
+from tenuto.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,19 +60,64 @@ def decided(run: str, events: Iterable[Any]) -> Iterator[tuple[Any, dict[str, An
             yield event, statement(run, opened[event["gate"]], event["decision"], event["feedback"])
 
 
+def standing(pipeline: Any, events: Iterable[Any]) -> list[str]:
+    """The names of these gates. `events`: of one run, from the beginning."""
+    held = _Approvals(pipeline)
+    for event in events:
+        held.apply(event)
+    return list(held.names)
+
+
+def refuse_unapproved(pipeline: Any, switches: Any, step: str, approved: Any) -> list[str]:
+    """The gates on the way to this step, each of them approved."""
+    order = [one["id"] for one in pipeline["steps"]]
+    ahead = order[: order.index(step)]
+    passed = {name: gate for gate, name in _gates(pipeline, switches).items() if gate in ahead}
+    closed = [name for name in passed if name not in approved]
+    if closed:
+        what = f"gate {closed[0]!r}" if len(closed) == 1 else f"gates {', '.join(repr(name) for name in closed)}"
+        message = f"{step} lies behind {what}, and no approval of it stands"
+        raise Refused("gate-ahead", message, f"begin at {passed[closed[0]]}, or before it", step=step, gates=closed)
+    return list(passed)
+
+
+def _gates(pipeline: Any, switches: Any) -> dict[str, str]:
+    """Step -> name, of those that are on the way and switched on."""
+    return {
+        step["id"]: step["gate"]["name"] for step in pipeline["steps"]
+        if step["kind"] == "gate" and not step["aside"] and (step["when"] == "always" or switches.get(step["when"]))
+    }  # fmt: skip
+
+
+class _Approvals:
+    """Rule 3, event by event."""
+
+    def __init__(self, pipeline: Any) -> None:
+        self.names: dict[str, None] = {}
+        self._order = [step["id"] for step in pipeline["steps"]]
+        self._of = {step["gate"]["name"]: step["id"] for step in pipeline["steps"] if step["kind"] == "gate"}
+
+    def apply(self, event: Any) -> None:
+        match event["type"]:
+            case "GateDecided":
+                self.names.pop(event["name"], None)
+                if event["approved"]:
+                    self.names[event["name"]] = None
+            case "RouteTaken" | "Engaged" if event["queue"]:
+                last = event["queue"][-1]["step"]
+                behind = self._order[self._order.index(last) :] if last in self._order else []
+                self.names = {name: None for name in self.names if self._of.get(name) not in behind}
+            case "Forked":
+                self.names.update(dict.fromkeys(event.get("approved", ())))
+
+
 def doubts(pipeline: Any, run: Run, events: Iterable[Any]) -> Iterator[str]:
     order = [step["id"] for step in pipeline["steps"]]
-    gates = {
-        step["id"]: step["gate"]["name"] for step in pipeline["steps"]
-        if step["kind"] == "gate" and (step["when"] == "always" or run["switches"].get(step["when"]))
-    }  # fmt: skip
-    first, waiting = 0, ""
-    approved: set[str] = set()
+    gates = _gates(pipeline, run["switches"])
+    waiting, approved = "", _Approvals(pipeline)
     for number, event in enumerate(events, 1):
+        approved.apply(event)
         match event["type"]:
-            case "Engaged" if event["queue"]:
-                # What lies before the place where an engine took over was somebody else's to decide.
-                first = order.index(event["queue"][0]["step"]) if event["queue"][0]["step"] in order else 0
             case "SettingsChanged" if PROTECTION in event["changes"]:
                 yield f"event {number}: how gates are protected was changed under way"
             case "GateOpened":
@@ -73,13 +125,11 @@ def doubts(pipeline: Any, run: Run, events: Iterable[Any]) -> Iterator[str]:
             case "GateDecided":
                 if event["gate"] != waiting and event["name"] in gates.values():
                     yield f"event {number}: gate {event['name']!r} was decided without being open"
-                if event["approved"]:
-                    approved.add(event["name"])
                 waiting = ""
             case "StepStarted" | "AttemptDispatched" if event["step"] in order:
                 here = order.index(event["step"])
                 if waiting:
                     yield f"event {number}: {event['step']} began while {waiting} was open"
                 for step, name in gates.items():
-                    if first <= order.index(step) < here and name not in approved:
+                    if order.index(step) < here and name not in approved.names:
                         yield f"event {number}: {event['step']} began without an approval of {name!r}"

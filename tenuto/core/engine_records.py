@@ -65,6 +65,7 @@ class Engage(Asked):
     driver: NotRequired[Literal["engine", "guided"]]
     switches: NotRequired[dict[str, bool]]
     start_at: NotRequired[str]
+    approved: NotRequired[list[str]]  # with start_at: the gates that stand approved (approvals.standing)
     settings: NotRequired[Json]
 
 
@@ -98,6 +99,7 @@ class RetryStep(Asked):
 
     do: Literal["RetryStep"]
     step: str
+    approved: NotRequired[list[str]]  # the gates that stand approved (approvals.standing)
 
 
 class Fork(Asked):
@@ -107,3 +109,4 @@ class Fork(Asked):
     source: str
     at_step: str
     at_version: int
+    approved: list[str]  # the gates that stand approved in the source, and are carried over

@@ -337,6 +337,7 @@ class Forked(Happened):
     source: str
     at_step: str
     at_version: int
+    approved: NotRequired[list[str]]  # gates whose approval in the source counts here; earlier events tell of none
 
 
 class Noted(Happened):

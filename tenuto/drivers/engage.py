@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenuto.core.approvals import standing
 from tenuto.core.budget import limits_of
 from tenuto.core.names import slug
 from tenuto.core.records import Run
@@ -49,7 +50,9 @@ def engage(
         asked: Any = {"do": "Engage", "pipeline": {"name": checked["name"], "hash": bind(turn, definition)}}
         asked["settings"] = of_new_run(workspace.root, read_settings(workspace.root))
         asked["switches"] = {**run["switches"], **(switches or {})}
-        turn.do(run_id, asked | ({"start_at": at} if at else {}), checked)
+        if at:
+            asked |= {"start_at": at, "approved": standing(_known(turn, run, checked), turn.tx.events(run_id))}
+        turn.do(run_id, asked, checked)
         if limits or of_steps:
             turn.do(run_id, {"do": "ChangeBudget", "limits": limits or {}, "steps": of_steps or {}}, checked)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
@@ -80,6 +83,11 @@ def _find(turn: Turn, name: str) -> Run:
         if found is not None:
             return found  # type: ignore[no-any-return]
     raise NotFound("no-such-run", f"there is no run {name!r}", "tenuto list", run=name)
+
+
+def _known(turn: Turn, run: Run, checked: Any) -> Any:
+    """What the run followed so far; led by hand, it knows the gates of what it is about to follow."""
+    return definition_of(turn.tx, run)["pipeline"] if run["pipeline"]["hash"] else checked
 
 
 def _definition(turn: Turn, run: Run, pipeline: str) -> Definition:

@@ -2,6 +2,9 @@
 
 What the steps before it made is carried over as the journal has it: artifacts with their bytes (shown in the new run's own
 folder), memory, items, answers, flags. The old run stays as it is. The work tree stays as it is, too: code is git's business.
+
+Behind a gate it begins only where the old run holds an approval of it (core decides that), only for a person, and with the
+protection that the old run began with: what must be signed there must be signed here.
 """
 
 from __future__ import annotations
@@ -9,10 +12,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenuto.core.approvals import PROTECTION, protection
 from tenuto.core.records import Run
 from tenuto.drivers.bound import define, definition_of
+from tenuto.drivers.protection import approved, of_new_run
+from tenuto.drivers.settings import read_settings
 from tenuto.drivers.start import start
 from tenuto.errors import Refused
+from tenuto.workspace.guard import require_person
 from tenuto.workspace.turn import Turn, Workspace
 from tenuto.workspace.versions import stored_version
 
@@ -20,26 +27,29 @@ from tenuto.workspace.versions import stored_version
 def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeline: str = "") -> Run:
     """`pipeline`: another definition, or the same one as its file is now; otherwise what the source was bound to."""
     old = workspace.load(source)
-    if pipeline:
-        definition = define(pipeline, workspace.root)
-    else:
-        with workspace.journal.read() as reader:
-            definition = definition_of(reader, old)
+    with workspace.journal.read() as reader:
+        definition = define(pipeline, workspace.root) if pipeline else definition_of(reader, old)
     checked = definition["pipeline"]
     if step not in [one["id"] for one in checked["steps"]]:
         known = ", ".join(one["id"] for one in checked["steps"])
         raise Refused("no-such-step", f"pipeline {checked['name']} has no step {step!r}", f"it has: {known}", step=step)
     carried = _carried(old, checked, step)
+    held = protection(old)
+    protected = {PROTECTION: held} if held["level"] else of_new_run(workspace.root, read_settings(workspace.root))
+    with workspace.journal.read() as reader:
+        stands = approved(reader, source, checked, protected.get(PROTECTION, held)["signers"], old["version"])
+    if stands and any(one["kind"] == "gate" for one in _before(checked, step)):
+        require_person("fork a run behind a gate", f"tenuto fork {source} --at {step}")
     bodies = {sha: stored_version(workspace, sha) for sha in {one["sha256"] for one in carried.values()} if sha}
 
     def carry(turn: Turn, new: str) -> None:
-        turn.do(new, {"do": "Fork", "source": source, "at_step": step, "at_version": old["version"]}, checked)
+        turn.do(new, {"do": "Fork", "source": source, "at_step": step, "at_version": old["version"], "approved": stands}, checked)
         _show(turn, old, new, checked, carried, bodies)
         _tell(turn, old, new, checked, step)
 
     return start(
         workspace, old["request"], checked["name"], switches=old["switches"], name=name or f"{old['name']} {step}",
-        definition=definition, at=step, then=carry,
+        definition=definition, at=step, approved=stands, protected=protected, then=carry,
     )  # fmt: skip
 
 

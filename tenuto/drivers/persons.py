@@ -9,6 +9,7 @@ import getpass
 import os
 from typing import Any
 
+from tenuto.core.approvals import standing
 from tenuto.core.records import Run
 from tenuto.drivers.bound import pipeline_of
 from tenuto.drivers.protection import proof
@@ -89,7 +90,10 @@ def command(workspace: Workspace, name: str, asked: Any) -> Run:
         require_person(asked["do"].lower(), f"tenuto {'retry' if asked['do'] == 'RetryStep' else 'resume'} {name} ...")
     with workspace.turn() as turn:
         run = turn.existing(name)
-        turn.do(name, asked, _pipeline(turn, run))
+        pipeline = _pipeline(turn, run)
+        if asked["do"] == "RetryStep" and pipeline is not None:
+            asked = {**asked, "approved": standing(pipeline, turn.tx.events(name))}
+        turn.do(name, asked, pipeline)
         return run
 
 

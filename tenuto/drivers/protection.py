@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from tenuto.core.approvals import PROTECTION, decided, doubts, protection, statement
+from tenuto.core.approvals import PROTECTION, decided, doubts, protection, standing, statement
 from tenuto.core.records import Run
 from tenuto.drivers.bound import pipeline_of
 from tenuto.encoding import dumps
@@ -126,14 +126,54 @@ def forgeries(workspace: Workspace, name: str, signers: str = "") -> Iterator[st
             return
         events = list(reader.events(name))
         pipeline = pipeline_of(reader, run) if run["pipeline"]["hash"] else None
+        persons = signers or protection(run)["signers"]
+        carried = [(event, name) for event in events for name in _unvouched(reader, event, persons, ())]
     if pipeline is not None:
         yield from doubts(pipeline, run, events)
     for event, told in decided(name, events):
         given = event["proof"]
         if not given.get("signature"):
             yield f"gate {event['name']!r} was decided ({event['decision']}) without a signature"
-        elif not is_signed(_text(told), given["signature"], given.get("signer", ""), signers or protection(run)["signers"]):
+        elif not _is_true(event, told, persons):
             yield f"the signature under {event['decision']} at gate {event['name']!r} is not {given.get('signer')}'s"
+    for event, gate in carried:
+        yield f"the approval of gate {gate!r} was carried over from {event['source']}, where no signed one stands"
+
+
+def approved(reader: Any, name: str, pipeline: Any, signers: str, until: int | None = None, above: tuple[str, ...] = ()) -> list[str]:
+    """The gates that stand approved in a run. With `signers`: by one of them, and their signature is a true one.
+
+    `pipeline`: for a run that was led by hand. `until`: as many of its events. `above`: the forks that ask for it.
+    """
+    run = reader.load(name)
+    if run is None or name in above:
+        return []
+    events = list(reader.events(name))[:until]
+    if run["pipeline"]["hash"]:
+        pipeline = pipeline_of(reader, run)
+    if signers:
+        true = [id(event) for event, told in decided(name, events) if _is_true(event, told, signers)]
+        events = [event for event in events if event["type"] != "GateDecided" or id(event) in true]
+        events = [{**event, "approved": _vouched(reader, event, signers, (*above, name))} if event["type"] == "Forked" else event for event in events]
+    return standing(pipeline, events)
+
+
+def _vouched(reader: Any, forked: Any, signers: str, above: tuple[str, ...]) -> list[str]:
+    missing = _unvouched(reader, forked, signers, above)
+    return [gate for gate in forked.get("approved", ()) if gate not in missing]
+
+
+def _unvouched(reader: Any, event: Any, signers: str, above: tuple[str, ...]) -> list[str]:
+    """Of the approvals that a fork took over: those that its source does not hold."""
+    if event["type"] != "Forked" or not event.get("approved"):
+        return []
+    held = approved(reader, event["source"], {"steps": []}, signers, event["at_version"], above)
+    return [gate for gate in event["approved"] if gate not in held]
+
+
+def _is_true(event: Any, told: Any, signers: str) -> bool:
+    given = event["proof"]
+    return bool(given.get("signature")) and is_signed(_text(told), given["signature"], given.get("signer", ""), signers)
 
 
 def refuse_forged(workspace: Workspace, run: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tenuto.core.budget import limits_of, unmetered
@@ -29,11 +29,13 @@ class Place(NamedTuple):
 def start(
     workspace: Workspace, request: str, pipeline: str, *, switches: dict[str, bool] | None = None, limits: dict[str, Any] | None = None,
     of_steps: dict[str, dict[str, Any]] | None = None, name: str = "", settings: dict[str, Any] | None = None, crew: Any = None,
-    place: Place | None = None, definition: Definition | None = None, at: str = "", then: Callable[[Turn, str], None] | None = None,
+    place: Place | None = None, definition: Definition | None = None, at: str = "", approved: Sequence[str] = (), protected: Any = None,
+    then: Callable[[Turn, str], None] | None = None,
 ) -> Run:  # fmt: skip
     """Everything is checked before anything is written; the run is not driven yet.
 
-    `definition`: one that was bound before, instead of reading it. `at`: where to begin. `then`: more, in the same turn.
+    `definition`: one that was bound before, instead of reading it. `at`: where to begin, behind gates that are `approved`. `protected`:
+    how its gates are, where that is settled already. `then`: more, in the same turn.
     """
     definition = definition or define(pipeline, workspace.root, settings)
     checked = definition["pipeline"]
@@ -43,7 +45,7 @@ def start(
         limits_, steps_ = limits_of(checked)
         check_crew(definition, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
     place = place or Place()
-    protected = of_new_run(workspace.root, read_settings(workspace.root))
+    protected = protected or of_new_run(workspace.root, read_settings(workspace.root))
     own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
     with workspace.turn() as turn:
         run_id = turn.unused(slug(name or _short(request)))
@@ -60,7 +62,7 @@ def start(
             _show_in(workspace, dialect, run_id, begun, {**checked, "switches": {**checked["switches"], **(switches or {})}})
         turn.do(run_id, begun)
         engaged: Any = {"do": "Engage", "pipeline": ref, "switches": switches or {}}
-        turn.do(run_id, engaged | ({"start_at": at} if at else {}), checked)
+        turn.do(run_id, engaged | ({"start_at": at, "approved": list(approved)} if at else {}), checked)
         if limits or of_steps:
             turn.do(run_id, {"do": "ChangeBudget", "limits": limits or {}, "steps": of_steps or {}}, checked)
         for dialect in checked["shown_as"]:

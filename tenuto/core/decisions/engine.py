@@ -5,6 +5,7 @@ Whatever todo() asks for is decided here; whoever asks for something else, or fo
 
 from __future__ import annotations
 
+from tenuto.core.approvals import refuse_unapproved
 from tenuto.core.budget import limits_of
 from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.decisions.runs import ENDED
@@ -28,11 +29,13 @@ def engage(case: Case, c: Any) -> list[Any]:
     _refuse_engaging(run, pipeline)
     switches = {**pipeline["switches"], **c.get("switches", {})}
     order = [step["id"] for step in pipeline["steps"] if not step["aside"]]
-    first = c.get("start_at") or first_open(run, pipeline)
+    first = c.get("start_at") or first_open(run, pipeline, switches)
     if first not in [step["id"] for step in pipeline["steps"]]:
         raise Refused(
             "no-such-step", f"pipeline {pipeline['name']} has no step {first!r}; it has: {', '.join(order)}", step=first
         )
+    if c.get("start_at"):
+        refuse_unapproved(pipeline, switches, first, c.get("approved", ()))
     ahead = [] if c.get("start_at") else run["queue"]
     queue = ahead if ahead and c["pipeline"]["name"] == run["pipeline"]["name"] else [hop_to(first)]
     driver = c.get("driver", "engine")
@@ -62,7 +65,7 @@ def _refuse_engaging(run: Any, pipeline: Any) -> None:
         raise Refused("run-ended", f"run {run['id']} is {run['status']}", hint, status=run["status"])
 
 
-def first_open(run: Any, pipeline: Any) -> str:
+def first_open(run: Any, pipeline: Any, switches: Any) -> str:
     """Where an engine begins in a run that somebody else led so far: the first step that is not done.
 
     What came of a step holds for what was there: after later work on a step before it, it is to be done again.
@@ -72,17 +75,17 @@ def first_open(run: Any, pipeline: Any) -> str:
     for step in pipeline["steps"]:
         if not step["aside"]:
             last = str(step["id"])
-            if not _is_done(run, step, ended.get(last, ""), before):
+            if not _is_done(run, step, ended.get(last, ""), before, switches):
                 return last
         before = max(before, ended.get(step["id"], ""))
     return last
 
 
-def _is_done(run: Any, step: Any, ended: str, before: str) -> bool:
-    """`before`: when the work on the steps before it ended."""
+def _is_done(run: Any, step: Any, ended: str, before: str, switches: Any) -> bool:
+    """`before`: when the work on the steps before it ended. A gate that is on was never skipped: another pipeline, or a switch, left it out."""
     state = run["steps"].get(step["id"])
     if state and state["status"] == "skipped":
-        return True
+        return step["kind"] != "gate" or not (step["when"] == "always" or switches.get(step["when"]))
     if state and state["status"] == "completed" and ended >= before:
         return True
     if step["kind"] != "gate":
@@ -236,6 +239,7 @@ def retry_step(case: Case, c: Any) -> list[Any]:
         raise Refused("run-ended", f"run {run['id']} is {run['status']}", "fork it instead", status=run["status"])
     if c["step"] not in [step["id"] for step in pipeline["steps"]]:
         raise Refused("no-such-step", f"pipeline {pipeline['name']} has no step {c['step']!r}", step=c["step"])
+    refuse_unapproved(pipeline, run["switches"], c["step"], c.get("approved", ()))
     events = [
         case.event(
             "RouteTaken", route="", queue=[hop_to(c["step"])], resets=[], carry={}, reason="a person asked for it again"
@@ -249,7 +253,8 @@ def retry_step(case: Case, c: Any) -> list[Any]:
 
 
 def fork(case: Case, c: Any) -> list[Any]:
-    """The steps before it are not done again. Those that only a route leads to, and those behind, are as in any new run."""
+    """The steps before it are not done again. Those that only a route leads to, and those behind, are as in any new run.
+    A gate before it must stand approved in the source: its approval is carried over, and named in the event."""
     run, pipeline = case.run, _pipeline(case)
     if run["attempts"] or run["visits"]:
         raise Refused("run-begun", f"run {run['id']} has begun; only a new one can be a fork", "tenuto fork RUN --at STEP")
@@ -257,8 +262,10 @@ def fork(case: Case, c: Any) -> list[Any]:
     if c["at_step"] not in order:
         message = f"pipeline {pipeline['name']} has no step {c['at_step']!r}; it has: {', '.join(order)}"
         raise Refused("no-such-step", message, step=c["at_step"])
+    passed = refuse_unapproved(pipeline, run["switches"], c["at_step"], c["approved"])
     before = [step["id"] for step in pipeline["steps"][: order.index(c["at_step"])] if not step["aside"]]
-    forked = case.event("Forked", source=c["source"], at_step=c["at_step"], at_version=c["at_version"])
+    told = {"source": c["source"], "at_step": c["at_step"], "at_version": c["at_version"], "approved": passed}
+    forked = case.event("Forked", **told)
     reason = f"carried over from {c['source']}"
     return [forked, *(case.event("StepSkipped", step=step, reason=reason) for step in before)]
 

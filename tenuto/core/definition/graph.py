@@ -85,6 +85,7 @@ def check(view: View, pipeline: Pipeline, roles: Collection[str] | Mapping[str, 
     steps = [(view.get("steps").at(index, None), step) for index, step in enumerate(pipeline["steps"])]
     _reach(steps)
     _counters(steps)
+    _gates(steps)
     _outputs(steps)
     _inputs(steps, pipeline)
     _evidence(steps)
@@ -115,6 +116,23 @@ def _reach(steps: list[tuple[View, Step]]) -> None:
             view.note("unreachable", f"no way leads to '{step['id']}'", hint)
     if steps and steps[0][1]["aside"]:
         steps[0][0].note("contradiction", "the first step cannot be aside", "move it behind another")
+
+
+def _gates(steps: list[tuple[View, Step]]) -> None:
+    """By its name a gate is known as approved: one name for two would let an approval of the first open the second. And no way leads past one."""
+    known: dict[str, str] = {}
+    order = [step["id"] for _, step in steps]
+    for place, (view, step) in enumerate(steps):
+        if step["kind"] == "gate" and known.setdefault(step["gate"]["name"], step["id"]) != step["id"]:
+            message = f"two gates are called '{step['gate']['name']}'"
+            view.get("gate").note("duplicate", message, "give one of them another name")
+        for outcome in outcomes(step):
+            if outcome["do"] != "go_on" or outcome["to"] not in order:
+                continue
+            passed = [one["id"] for _, one in steps[place + 1 : order.index(outcome["to"])] if one["kind"] == "gate" and not one["aside"]]
+            if passed:
+                message = f"'{step['id']}' goes on to '{outcome['to']}', past the gate '{passed[0]}'"
+                view.note("past-a-gate", message, f"go on to {passed[0]}: it is open where its switch is off")
 
 
 def _counters(steps: list[tuple[View, Step]]) -> None:

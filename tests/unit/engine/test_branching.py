@@ -55,6 +55,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"):
+        monkeypatch.delenv(name, raising=False)
     shutil.copytree(finished, tmp_path / "project")
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path / "project"
@@ -95,6 +97,73 @@ def test_a_fork_nobody_can_make_is_refused_and_nothing_is_written(say: Say, repo
     assert say("fork", "nowhere", "--at", "look").status == 3
     assert say("fork", "r").status == 2
     assert [entry["id"] for entry in say("list", "--json").data["runs"]] == ["r"]
+
+
+@pytest.fixture
+def asked(say: Say, repository: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Run `g`, which has its gate switched on, waits at it; the function drives it on."""
+    (tmp_path / "answers.yaml").write_text(ANSWERS.replace("feature/r/", "feature/g/"))
+    agent = ["--agent", f"scripted:{tmp_path / 'answers.yaml'}", "--json"]
+    assert say("run", "Dark", "--pipeline", "tiny", "--name", "g", "--approval", *agent).status == 5
+    return lambda *more: say("run", *agent, *more)
+
+
+def test_no_fork_begins_behind_a_gate_that_nobody_approved(say: Say, asked: Callable[..., Any], repository: Path) -> None:
+    for step in ("work", "verify", "look"):
+        refused = say("fork", "g", "--at", step, "--json")
+        assert (refused.status, refused.error["code"]) == (4, "gate-ahead"), step
+        assert "'agreed'" in refused.error["message"] and "begin at agreed" in refused.error["hint"]
+    assert [entry["id"] for entry in say("list", "--json").data["runs"]] == ["g", "r"], "nothing was written"
+    up_to_it = say("fork", "g", "--at", "agreed", "--json").data
+    assert [hop["step"] for hop in up_to_it["queue"]] == ["agreed"]
+    assert asked().data["gate"]["name"] == "agreed", "the fork asks for itself"
+
+
+def test_a_fork_takes_an_approval_over_and_only_those_before_its_step(say: Say, asked: Callable[..., Any], repository: Path) -> None:
+    say("approve", "g")
+    forked = say("fork", "g", "--at", "work", "--name", "h", "--json")
+    assert forked.status == 0
+    before = say("fork", "g", "--at", "planning", "--name", "p", "--json")
+    assert before.status == 0
+    with reopen(repository).journal.read() as reader:
+        told = {run: next(e for e in reader.events(run) if e["type"] == "Forked")["approved"] for run in ("h", "p")}
+    assert told == {"h": ["agreed"], "p": []}
+    assert say("fork", "h", "--at", "verify", "--json").status == 0, "what was taken over can be taken over again"
+    assert say("fork", "p", "--at", "verify", "--json").error["code"] == "gate-ahead"
+
+
+def test_an_approval_ends_where_the_run_goes_back_to_come_through_its_gate_again(
+    say: Say, asked: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It was for the plan that there was: what is made now has been shown to nobody."""
+    say("approve", "g")
+    with (tmp_path / "answers.yaml").open("a") as answers:
+        answers.write('  - for: {role: v-tests}\n    reply: "ERROR: red"\n')
+    assert asked().data["status"] == "failed"
+    assert say("fork", "g", "--at", "work", "--name", "h", "--json").status == 0
+    assert say("retry", "g", "planning").status == 0
+    assert say("fork", "g", "--at", "work", "--json").error["code"] == "gate-ahead"
+    assert say("retry", "g", "work", "--json").error["code"] == "gate-ahead"
+
+
+@pytest.mark.parametrize("words", [("retry", "n", "work"), ("run", "--run", "n", "--at", "verify", "--start-only")])
+def test_nor_is_a_run_put_behind_its_gate_another_way(
+    say: Say, repository: Path, words: tuple[str, ...]
+) -> None:
+    """Paused before its gate, so that it does not wait at it."""
+    say("run", "Other", "--pipeline", "tiny", "--name", "n", "--approval", "--start-only")
+    say("pause", "n")
+    refused = say(*words, "--json")
+    assert (refused.status, refused.error["code"]) == (4, "gate-ahead")
+    assert [hop["step"] for hop in reopen(repository).load("n")["queue"]] == ["planning"]
+
+
+def test_an_edited_pipeline_with_a_gate_more_is_no_way_to_fork_around_it(say: Say, repository: Path) -> None:
+    """In the old run the gate was off; in the new definition it is always on."""
+    own = repository / ".tenuto" / "pipelines" / "tiny.yaml"
+    own.write_text(own.read_text().replace("when: approval", "when: always"))
+    assert say("fork", "r", "--at", "verify", "--pipeline", "tiny", "--json").error["code"] == "gate-ahead"
+    assert say("fork", "r", "--at", "verify", "--json").status == 0, "with the definition that it had there is no gate"
 
 
 def test_replaying_against_an_edited_pipeline_shows_the_difference_and_starts_nothing(

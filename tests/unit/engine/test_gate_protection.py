@@ -145,17 +145,17 @@ def test_nobody_may_sign_before_somebody_is_named(gated: Path, say: Say) -> None
 # ---- who writes to the database directly
 
 
-def forge(root: Path, *events: dict[str, object]) -> None:
+def forge(root: Path, *events: dict[str, object], run: str = "x") -> None:
     """As somebody would who knows the journal well: digests, chain, head and kept state are all right."""
     workspace = tenuto.open(str(root))
     with workspace.journal.write() as tx:
-        run = tx.load("x")
-        assert run is not None
-        made = [{"v": 1, "at": run["updated_at"], "by": "ada", **event} for event in events]
-        expected = run["version"]
+        found = tx.load(run)
+        assert found is not None
+        made = [{"v": 1, "at": found["updated_at"], "by": "ada", **event} for event in events]
+        expected = found["version"]
         for event in made:
-            apply(run, event)  # type: ignore[arg-type]
-        tx.append("x", expected, made, run)
+            apply(found, event)  # type: ignore[arg-type]
+        tx.append(run, expected, made, found)
 
 
 APPROVAL = {
@@ -215,6 +215,58 @@ def test_a_copy_of_your_own_finds_out_a_journal_that_was_rewritten_from_the_star
     assert say("verify").status == 0
     found = say("verify", "--signers", str(mine), "--json")
     assert found.status == 1 and "without a signature" in found.error["message"]
+
+
+# ---- forks
+
+
+def test_a_fork_is_protected_as_its_source_was(gated: Path, say: Say, key: str) -> None:
+    """Whoever softens the settings in between gains nothing; a signed approval is taken over, and can be checked."""
+    begin(say)
+    (gated / ".tenuto/config.yaml").write_text("gates: guarded\n")
+    assert say("fork", "x", "--at", "draft", "--name", "soft").status == 0
+    assert go_on(say).status == 5
+    assert say("approve", "soft", "--json").error["code"] == "not-signed"
+    assert say("approve", "x", "--sign-with", key, "--as", "ada").status == 0
+    assert say("fork", "x", "--at", "build", "--name", "behind").status == 0
+    assert go_on(say).data["status"] == "completed"
+    assert say("verify").status == 0
+
+
+def test_a_forged_approval_is_not_taken_over(gated: Path, say: Say, key: str) -> None:
+    begin(say)
+    forge(gated, APPROVAL)
+    assert say("fork", "x", "--at", "build", "--json").error["code"] == "gate-ahead"
+    assert say("fork", "x", "--at", "draft", "--name", "before-that", "--json").status == 0
+    assert go_on(say).status == 5
+
+
+def test_a_fork_that_somebody_wrote_behind_a_gate_is_named_and_not_carried_on(gated: Path, say: Say, key: str) -> None:
+    """Its source never approved anything, whatever the fork says of it."""
+    begin(say)
+    assert say("fork", "x", "--at", "draft", "--name", "y").status == 0
+    told = {"type": "Forked", "source": "x", "at_step": "build", "at_version": 99, "approved": ["look"]}
+    forge(gated, told, {"type": "RouteTaken", "route": "", "queue": [{"step": "build", "mode": "", "only": [], "items": ""}],
+                        "resets": [], "carry": {}, "reason": ""}, run="y")  # fmt: skip
+    assert go_on(say).error["code"] == "forged-decision"
+    assert "the approval of gate 'look' was carried over from x" in say("verify", "y", "--json").error["message"]
+    assert not (gated / "docs/y/built.md").exists()
+
+
+def test_where_decisions_are_signed_now_an_unsigned_approval_is_not_taken_over(gated: Path, say: Say, key: str) -> None:
+    (gated / ".tenuto/config.yaml").write_text("gates: guarded\n")
+    begin(say)
+    assert say("approve", "x").status == 0
+    (gated / ".tenuto/config.yaml").write_text("gates: signed\n")
+    assert say("fork", "x", "--at", "build", "--json").error["code"] == "gate-ahead"
+
+
+def test_a_model_does_not_fork_a_run_behind_its_gate(gated: Path, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(say)
+    assert say("approve", "x").status == 0
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert say("fork", "x", "--at", "build", "--json").error["code"] == "agent-decides"
+    assert say("fork", "x", "--at", "look", "--json").status == 0
 
 
 # ---- isolated
