@@ -1,0 +1,42 @@
+"""Promise 11: same journal, same state, on every version.
+
+Every recording in tests/replay/ (recorded.py) is read into an empty repository: the runs must be those of then, and every
+file that they show must be the same bytes. The events are also folded one by one, and from every kept state on.
+
+The broken variant folds one kind of event differently.
+"""
+
+from __future__ import annotations
+
+from prove import recorded
+from prove.frame import Amount, Progress, Result, alone, place
+from tenuto.core import fold
+from tenuto.encoding import loads
+
+
+def prove(amount: Amount, tell: Progress) -> Result:
+    violations, events = list[str](), 0
+    names = recorded.names()
+    for done, name in enumerate(names, 1):
+        with alone(), place() as work:
+            try:
+                violations += recorded.replay(name, work / "repository")
+            except Exception as error:  # noqa: BLE001  a recording that cannot be read any more is the worst of all
+                violations.append(f"{name}: {error!r}")
+        events += sum(1 for line in (recorded.FOLDER / name / "journal.jsonl").open() if '"kind":"event"' in line[:40])
+        tell(done, len(names))
+    files = sum(len(loads((recorded.FOLDER / name / "files.json").read_text())) for name in names)
+    return Result(len(names), violations, {"events": f"{events:,}", "files": f"{files:,}"})
+
+
+def control(amount: Amount) -> Result:
+    """A later version that no longer says when a run was last changed the way it did."""
+    kept = dict(fold._APPLY)
+    try:
+        for name in ("StepStarted", "StepCompleted", "StepEnded"):
+            if name in fold._APPLY:
+                fold._APPLY[name] = lambda run, event: None
+        return prove(amount, lambda done, of: None)
+    finally:
+        fold._APPLY.clear()
+        fold._APPLY.update(kept)

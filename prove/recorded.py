@@ -1,0 +1,99 @@
+"""A recorded journal, and what must come of it on every version.
+
+    tests/replay/NAME/journal.jsonl    a backup, as `tenuto export` wrote it then
+                      state.json       the folded runs, and the fold version of then
+                      files.json       every file that the runs showed: path -> text
+
+Recordings are kept for ever and never made anew: a version that makes something else of one is wrong. A newer fold
+may keep more about a run than was known then; whatever was known then must be the same.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from prove.frame import ROOT
+from prove.looking import opened
+from tenuto import __version__
+from tenuto.core.fold import FOLD_VERSION, apply, new_run
+from tenuto.encoding import dumps, loads
+from tenuto.workspace.backup import export, import_lines
+
+FOLDER = ROOT / "tests" / "replay"
+
+
+def names() -> list[str]:
+    return sorted(path.name for path in FOLDER.iterdir() if (path / "journal.jsonl").is_file())
+
+
+def record(root: Path, name: str) -> None:
+    """What stands in this repository, as a new recording."""
+    folder = FOLDER / name
+    if folder.exists():
+        raise FileExistsError(f"{folder}: a recording is never made anew")
+    with opened(root) as workspace:
+        lines = [dumps(line) for line in export(workspace, __version__)]
+        runs = _runs(workspace)
+        files = _rendered(workspace, runs)
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "state.json").write_text(f"{dumps({'fold': FOLD_VERSION, 'runs': runs})}\n")
+    (folder / "files.json").write_text(f"{dumps(files)}\n")
+
+
+def _runs(workspace: Any) -> dict[str, Any]:
+    with workspace.journal.read() as reader:
+        return {card["id"]: reader.load(card["id"]) for card in reader.runs()}
+
+
+def _rendered(workspace: Any, runs: dict[str, Any]) -> dict[str, str]:
+    with workspace.journal.read() as reader:
+        repo = reader.load_repo()
+        files = {path: b"".join(reader.log_text(path)).decode() for path, _ in reader.logs()}
+    for run in runs.values():
+        for dialect in run["dialects"]:
+            shown = workspace.dialects[dialect].render(run, repo)
+            files |= {path: body.decode() for path, body in shown.items()}
+    return files
+
+
+def replay(name: str, root: Path) -> list[str]:
+    """Read the recording into an empty repository; what is different now."""
+    folder = FOLDER / name
+    told = loads((folder / "state.json").read_text())
+    files: dict[str, str] = loads((folder / "files.json").read_text())
+    (root / ".git").mkdir(parents=True)
+    with opened(root) as workspace:
+        import_lines(workspace, (folder / "journal.jsonl").read_bytes().splitlines(keepends=True))
+        runs = _runs(workspace)
+        found = [f"{name}: run {run} is not there" for run in told["runs"].keys() - runs.keys()]
+        for run, before in told["runs"].items():
+            if run in runs:
+                found += [f"{name}: {run}: {line}" for line in _compare(workspace, run, before, runs[run], told["fold"])]
+        shown = _rendered(workspace, runs)
+    found += [f"{name}: {path} is not shown any more" for path in files.keys() - shown.keys()]
+    found += [f"{name}: {path} is other bytes now" for path, text in files.items() if path in shown and shown[path] != text]
+    return found
+
+
+def _compare(workspace: Any, run: str, before: Any, now: Any, fold: int) -> list[str]:
+    state = new_run()
+    with workspace.journal.read() as reader:
+        for event in reader.events(run):
+            apply(state, event)
+    found = [] if dumps(state) == dumps(now) else ["folded one by one, it is another run"]
+    if fold == FOLD_VERSION and dumps(before) != dumps(now):
+        found.append("it is not byte for byte the same, and the fold has the same version")
+    return found + list(_changed(before, now, ""))
+
+
+def _changed(before: Any, now: Any, where: str) -> list[str]:
+    """What was known then and is not the same now. New keys are no difference."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        gone = [f"{where}{key} is gone" for key in before if key not in now]
+        return gone + [line for key in before if key in now for line in _changed(before[key], now[key], f"{where}{key}.")]
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        return [line for number, (one, other) in enumerate(zip(before, now, strict=True)) for line in _changed(one, other, f"{where}{number}.")]
+    return [] if before == now else [f"{where.rstrip('.')}: {json.dumps(before)[:80]} became {json.dumps(now)[:80]}"]
