@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tenuto.core.budget import limits_of, unmetered
+from tenuto.core.decisions.engine import refuse_switches
 from tenuto.core.names import slug
 from tenuto.core.records import Run
 from tenuto.drivers.bound import Definition, bind, define
@@ -39,6 +40,7 @@ def start(
     """
     definition = definition or define(pipeline, workspace.root, settings)
     checked = definition["pipeline"]
+    refuse_switches(checked, switches or {})
     if checked["starts_from"] != "new":
         return engage(workspace, name or request, pipeline, switches=switches, limits=limits, of_steps=of_steps, crew=crew)
     if crew is not None:

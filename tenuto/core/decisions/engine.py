@@ -27,6 +27,7 @@ _SUCCESS = ("DONE", "NEEDS_REVISION", "DESIGN_FLAW", "IMPLEMENTATION_FLAW", "LOW
 def engage(case: Case, c: Any) -> list[Any]:
     run, pipeline = case.run, _pipeline(case)
     _refuse_engaging(run, pipeline)
+    refuse_switches(pipeline, {name: on for name, on in c.get("switches", {}).items() if name not in run["switches"]})
     switches = {**pipeline["switches"], **c.get("switches", {})}
     order = [step["id"] for step in pipeline["steps"] if not step["aside"]]
     first = c.get("start_at") or first_open(run, pipeline, switches)
@@ -50,6 +51,16 @@ def engage(case: Case, c: Any) -> list[Any]:
         step: own for step, own in of_steps.items() if step not in budget["steps"] or not budget["steps"][step]["limits"]
     }
     return [*events, case.event("BudgetChanged", limits=fresh, steps=steps)] if fresh or steps else events
+
+
+def refuse_switches(pipeline: Any, asked: Any) -> None:
+    """A switch that switches nothing is a mistake: whoever asks for approval must not be let through without a gate."""
+    for name, on in asked.items():
+        if name not in pipeline["switches"]:
+            known = ", ".join(pipeline["switches"])
+            raise Refused("no-such-switch", f"pipeline {pipeline['name']} has no switch {name!r}; it has: {known}", switch=name)
+        if name == "approval" and on and not any(step["kind"] == "gate" for step in pipeline["steps"]):
+            raise Refused("no-gates", f"pipeline {pipeline['name']} has no gate where you could approve anything", "add one: docs/howto/add-a-gate.md")
 
 
 def _refuse_engaging(run: Any, pipeline: Any) -> None:

@@ -81,3 +81,11 @@ def test_a_gate_that_shows_the_same_is_not_opened_again(say: Say, gated: Path, s
     version = reopen(gated).load("add-it")["version"]
     assert say("run", "--agent", agent).status == 5
     assert reopen(gated).load("add-it")["version"] == version
+
+
+@pytest.mark.parametrize(("words", "code"), [(("--approval",), "no-gates"), (("--switch", "aproval=on"), "no-such-switch")])
+def test_a_switch_that_would_switch_nothing_is_refused(say: Say, repository: Path, script: Any, words: tuple[str, ...], code: str) -> None:
+    """Whoever asks for approval is never let through without a gate, by a slip of the pen or for want of one."""
+    told = say("run", "Add it", "--pipeline", "small", "--agent", script(), "--json", *words)
+    assert (told.status, told.error["code"]) == (4, code)
+    assert say("list", "--json").data == {"runs": []}
