@@ -147,8 +147,10 @@ class Guide(Engine):
         os.makedirs(directory, exist_ok=True)
         self.boundary.begin(job, run["flying"])
         keep(f"{directory}/before.json", receipts.look(job, directory))
-        with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
+        # Under its name when it is whole: what is there is not made again.
+        with open(f"{directory}/prompt.new", "w", encoding="utf-8") as file:
             file.write(f"{mark(self.name, name)}\n\n{job.prompt()}")
+        os.replace(f"{directory}/prompt.new", f"{directory}/prompt")
         return True
 
     def work(self, run: Run, name: str) -> Work:
@@ -201,6 +203,9 @@ def accept(
         if known["status"] not in ("dispatched", "running"):
             message = f"attempt {attempt} ended before: {known['verdict'] or known['status']}: {known['summary']}"
             raise Refused("attempt-ended", message, f"tenuto next {run}", attempt=attempt)
+        if not os.path.exists(f"{guide.folder}/{attempt}/1/prompt"):
+            message = f"attempt {attempt} is recorded, but nobody was handed it yet"  # whoever asked died in between
+            raise Refused("not-handed-out", message, f"tenuto next {run}", attempt=attempt)
         return guide.end(attempt, report)
 
 

@@ -151,3 +151,15 @@ def test_a_report_that_says_something_else_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         read_report(text)
     assert read_report('{"not": "a report"}\n\nDONE: ok')["reply"].endswith("DONE: ok"), "then it is a reply"
+
+
+def test_what_is_recorded_and_was_never_handed_out_is_not_reported(say: Say, begun: Path) -> None:
+    """Whoever asked died between the record and the answer: the next one who asks is handed it."""
+    import shutil
+
+    say("next")
+    shutil.rmtree(f"{reopen(begun).state}/attempts/r/{A}")
+    said = say("report", "r", A, "--verdict", "DONE", "--json")
+    assert (said.status, said.error["code"]) == (4, "not-handed-out")
+    assert A in [work["attempt"] for work in say("next", "--json").data["work"]]
+    assert deliver(begun, say, A, "a.md").status == 0
