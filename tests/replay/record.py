@@ -18,8 +18,8 @@ from prove import frame, recorded, scenes
 from tests.acceptance.rehearsing import Stage
 
 PIPELINES = ("eight-step", "orchestrate", "poc", "ticket", "feature-dev", "staged-minimal", "staged-standard", "staged-thorough")
-# A place that says nothing about a machine: paths end up in events.
-PLACE = Path("/srv/replay")
+# Places that say nothing about a machine: paths of the repository and of Tenuto itself end up in events.
+PLACE, HOME = Path("/srv/replay"), Path("/srv/tenuto")
 
 
 def pipeline(name: str) -> Path:
@@ -89,6 +89,17 @@ def main(names: list[str]) -> None:
     shutil.rmtree(PLACE, ignore_errors=True)
 
 
+def elsewhere(words: list[str]) -> None:
+    """In a copy of this checkout, whose recordings are brought back."""
+    shutil.rmtree(HOME, ignore_errors=True)
+    for name in ("tenuto", "prove", "tests"):
+        shutil.copytree(ROOT / name, HOME / name, ignore=shutil.ignore_patterns("__pycache__"))
+    try:
+        subprocess.run([sys.executable, str(HOME / "tests/replay/record.py"), *words], check=True, cwd=HOME)
+        shutil.copytree(HOME / "tests/replay", ROOT / "tests/replay", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    finally:
+        shutil.rmtree(HOME, ignore_errors=True)
+
+
 if __name__ == "__main__":
-    subprocess.run(["git", "--version"], check=True, stdout=subprocess.DEVNULL)
-    main(sys.argv[1:])
+    main(sys.argv[1:]) if ROOT == HOME else elsewhere(sys.argv[1:])
