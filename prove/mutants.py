@@ -1,0 +1,261 @@
+"""Do the tests of core/ see a broken rule? Every mechanical mutant of it (mutation.py) is tried against them.
+
+    python -m prove.mutants                     all of core/; what was killed before is not tried again
+    python -m prove.mutants budget todo         some modules
+    python -m prove.mutants --list budget       survivors of the last time
+
+The tests are collected once, in one process, and run once to learn which of them comes to which function. For each
+mutant a child of this process takes the function's code out, puts the mutant in, and runs those tests, the quickest first,
+until one fails. Results are kept by the hash of the mutant (in .pytest_cache), so a run that is cut short loses nothing.
+A mutant that lives is killed by a new test, or listed in equivalent.py with the reason why nobody can tell it apart. The score
+goes to docs/promises.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prove.equivalent import EQUIVALENT
+from prove.frame import ROOT, alone
+from prove.mutation import Mutant, mutants
+
+CORE = ROOT / "tenuto" / "core"
+CACHE = ROOT / ".pytest_cache" / "mutants.json"
+REACH = ROOT / ".pytest_cache" / "reach.json"
+PAGE = ROOT / "docs" / "promises.md"
+BEGIN, END = "<!-- mutants: begin, written by python -m prove.mutants -->", "<!-- mutants: end -->"
+TESTS = (
+    "tests/unit/core", "tests/unit/test_rules.py", "tests/unit/test_waves.py", "tests/unit/test_pipeline.py", "tests/unit/test_selection.py",
+    "tests/unit/test_items.py", "tests/unit/test_shipped_pipelines.py", "tests/unit/test_definitions.py", "tests/property/test_core.py",
+    "tests/property/test_engine.py", "tests/property/test_bounds.py", "tests/property/test_spending.py", "tests/property/test_waves.py",
+    "tests/property/test_flow.py", "tests/property/test_replays.py", "tests/property/test_changing_hands.py", "tests/property/test_whole_system.py",
+    "tests/unit/staged", "tests/unit/flow", "tests/unit/feature_state", "tests/unit/context", "tests/unit/engine/test_gate_protection.py",
+    "tests/unit/hooks/test_delegations.py",
+)  # fmt: skip
+MOST_SECONDS = 3.0  # of a mutant's tests, in processor time
+LONGEST_TEST = 3.0
+EXAMPLES = 40  # of a property: those that lived are tried again with all of them (--again)
+
+
+class Hunt:
+    """A plugin: collects as ever, and then does this instead of running the tests."""
+
+    def __init__(self, wanted: list[Mutant], kept: dict[str, str], thorough: bool) -> None:
+        self.wanted, self.kept, self.thorough = wanted, kept, thorough
+        self.longest, self.most = (4 * LONGEST_TEST, 5 * MOST_SECONDS) if thorough else (LONGEST_TEST, MOST_SECONDS)
+        self.reach: dict[str, list[tuple[float, pytest.Item]]] = {}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if not self.thorough:
+            _take_fewer_examples(session.items)
+        self._learn(session.items)
+        gc.freeze()
+        for number, mutant in enumerate(self.wanted, 1):
+            tests = self._tests(mutant)
+            began = time.monotonic()
+            answer = self._try(mutant, tests) if tests else "unreached"
+            self.kept[mutant.key()] = answer
+            if answer != "killed" or number % 50 == 0:
+                print(f"{number}/{len(self.wanted)} {answer:9} {time.monotonic() - began:5.1f} s  {mutant.name}", flush=True)
+            if number % 20 == 0:
+                save(self.kept)
+        save(self.kept)
+        return True
+
+    def _learn(self, items: list[pytest.Item]) -> None:
+        """Which test comes to which function of core, and how long it takes. A test that fails as things are is left out."""
+        known = json.loads(REACH.read_text()) if REACH.exists() else {}
+        for number, item in enumerate(items, 1):
+            stamp = f"{item.nodeid} {item.path.stat().st_mtime_ns} {self.thorough}"
+            passed, spent, came = known.get(stamp) or _learned(item)
+            known[stamp] = [passed, spent, sorted(came)]
+            if not passed or spent > self.longest:
+                print(f"{number}/{len(items)} {'' if passed else 'FAILS '}{spent:.1f} s {item.nodeid}", flush=True)
+            if passed and spent <= self.longest:
+                for function in came:
+                    self.reach.setdefault(function, []).append((spent, item))
+        REACH.write_text(json.dumps(known))
+
+    def _tests(self, mutant: Mutant) -> list[pytest.Item]:
+        chosen, total = [], 0.0
+        for spent, item in sorted(self.reach.get(f"{mutant.module}:{mutant.function}", ()), key=lambda one: one[0]):
+            total += spent
+            chosen.append(item)
+            if total > self.most:
+                break
+        return chosen
+
+    def _try(self, mutant: Mutant, tests: list[pytest.Item]) -> str:
+        pid = os.fork()
+        if pid == 0:
+            _become(mutant, tests, int(self.most * 4))
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return {0: "lives", 1: "killed"}.get(code, "killed")  # too long, or the end of the process: seen, too
+
+
+def _become(mutant: Mutant, tests: list[pytest.Item], limit: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+    signal.alarm(limit * 10)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    status = 3
+    try:
+        put_in(mutant)
+        status = 0 if all(_passes(item) for item in tests) else 1
+    finally:
+        os._exit(status)
+
+
+def put_in(mutant: Mutant) -> None:
+    module = importlib.import_module(mutant.module)
+    found: Any = module
+    for part in mutant.function.split("."):
+        found = getattr(found, part)
+    while hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    found.__code__ = mutant.code()
+    for loaded in [one for name, one in sys.modules.items() if name.startswith("tenuto")]:
+        for value in vars(loaded).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
+
+
+def _learned(item: pytest.Item) -> tuple[bool, float, set[str]]:
+    came: set[str] = set()
+    spent = time.process_time()
+    with _listening(came):
+        passed = _passes(item)
+    return passed, time.process_time() - spent, came
+
+
+def _take_fewer_examples(items: list[pytest.Item]) -> None:
+    from hypothesis import settings
+
+    for item in items:
+        test: Any = getattr(item, "obj", None)
+        test = getattr(test, "__func__", test)
+        known = getattr(test, "_hypothesis_internal_use_settings", None)
+        if known is not None and known.max_examples > EXAMPLES:
+            test._hypothesis_internal_use_settings = settings(known, max_examples=EXAMPLES)
+
+
+def _passes(item: pytest.Item) -> bool:
+    from _pytest.runner import runtestprotocol
+
+    return not any(report.failed for report in runtestprotocol(item, nextitem=None, log=False))
+
+
+@contextlib.contextmanager
+def _listening(came: set[str]) -> Iterator[None]:
+    folder = str(CORE) + os.sep
+    names: dict[Any, str] = {}
+
+    def heard(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            code = frame.f_code
+            name = names.get(code)
+            if name is None:
+                path = code.co_filename
+                # What is nested in a function is part of it.
+                name = f"{module_of(Path(path))}:{code.co_qualname.partition('.<locals>')[0]}" if path.startswith(folder) else ""
+                names[code] = name
+            if name:
+                came.add(name)
+
+    sys.setprofile(heard)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def save(kept: dict[str, str]) -> None:
+    CACHE.parent.mkdir(exist_ok=True)
+    beside = CACHE.with_suffix(".new")
+    beside.write_text(json.dumps(kept))
+    beside.replace(CACHE)
+
+
+def load() -> dict[str, str]:
+    return dict(json.loads(CACHE.read_text())) if CACHE.exists() else {}
+
+
+def every(names: list[str]) -> list[Mutant]:
+    made: list[Mutant] = []
+    for path in sorted(CORE.rglob("*.py")):
+        if not names or path.stem in names or str(path.relative_to(CORE)) in names or path.parent.name in names:
+            made += mutants(module_of(path), path.read_text("utf-8"))
+    return made
+
+
+def report(made: list[Mutant], kept: dict[str, str]) -> str:
+    rows = ["| module | mutants | killed | equivalent | alive | not tried |", "|---|---:|---:|---:|---:|---:|"]
+    total = [0] * 5
+    for module in sorted({mutant.module for mutant in made}):
+        own = [mutant for mutant in made if mutant.module == module]
+        same = [mutant for mutant in own if mutant.name in EQUIVALENT]
+        told = [kept.get(mutant.key(), "") for mutant in own if mutant.name not in EQUIVALENT]
+        counts = [len(own), told.count("killed"), len(same), told.count("lives") + told.count("unreached"), told.count("")]
+        total = [a + b for a, b in zip(total, counts, strict=True)]
+        rows.append(f"| `{module.removeprefix('tenuto.')}` | {' | '.join(f'{count:,}' for count in counts)} |")
+    tried = total[0] - total[4]
+    score = f"{100 * (total[1] + total[2]) / tried:.1f} %" if tried else "-"
+    rows.append(f"| **all** | {' | '.join(f'**{count:,}**' for count in total)} |")
+    return f"Of {tried:,} mutants that were tried, {score} are killed or equivalent.\n\n" + "\n".join(rows)
+
+
+def publish(text: str) -> None:
+    page = PAGE.read_text()
+    if BEGIN not in page:
+        page += f"\n## Mutants\n\n{__doc__.splitlines()[0] if __doc__ else ''}\n\n{BEGIN}\n{END}\n"
+    before, _, rest = page.partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m prove.mutants", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("modules", nargs="*", help="names of modules of core/; all when none is named")
+    parser.add_argument("--list", action="store_true", help="say which live, and try nothing")
+    parser.add_argument("--publish", action="store_true", help="write the score to docs/promises.md, and try nothing")
+    parser.add_argument("--again", action="store_true", help="try those that lived, too")
+    parser.add_argument("--tests", nargs="*", help="other tests than those listed here")
+    asked = parser.parse_args()
+    made, kept = every(asked.modules), load()
+    if asked.publish:
+        publish(report(made, kept))
+    elif asked.list:
+        for mutant in made:
+            if kept.get(mutant.key()) in ("lives", "unreached") and mutant.name not in EQUIVALENT:
+                print(f"{kept[mutant.key()]}  {mutant.module.replace('.', '/')}.py:{mutant.line}  {mutant.function}  {mutant.kind}: {mutant.was}  ->  {mutant.now}")
+    else:
+        done = ("killed",) if asked.again else ("killed", "lives", "unreached")
+        wanted = [mutant for mutant in made if kept.get(mutant.key()) not in done and mutant.name not in EQUIVALENT]
+        tests = asked.tests or [path for path in TESTS if (ROOT / path).exists()]
+        with alone():
+            pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[Hunt(wanted, kept, asked.again)])
+        print(report(made, load()))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,139 @@
+"""Attempts: dispatched, started, exactly one end. Each rule of core/decisions/attempts.py that needs no pipeline."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.core.by_command import Asked
+
+
+def finish(asked: Asked, attempt: str, **more: object) -> list[str]:
+    return asked.do("FinishAttempt", attempt=attempt, **{"status": "completed", "verdict": "DONE", **more})
+
+
+def test_dispatched_started_and_one_end() -> None:
+    asked = Asked()
+    assert asked.dispatch("a", task="t", reserved={"attempts": 1}) == ["AttemptDispatched"]
+    assert (asked.run["flying"], asked.run["attempts"]["a"]["status"], asked.run["attempts"]["a"]["task"]) == (["a"], "dispatched", "t")
+    assert asked.do("StartAttempt", attempt="a") == ["AttemptStarted"]
+    assert finish(asked, "a", summary="s") == ["AttemptFinished"]
+    assert (asked.run["flying"], asked.run["attempts"]["a"]["status"], asked.run["attempts"]["a"]["summary"]) == ([], "completed", "s")
+    for again in ("StartAttempt", "FinishAttempt", "LoseAttempt"):
+        assert asked.refused(again, attempt="a", status="completed", reason="r") == "attempt-ended"
+    assert asked.refused("DispatchAttempt", attempt="a", role="worker") == "attempt-exists"
+    assert asked.refused("StartAttempt", attempt="b") == "no-such-attempt"
+    asked.dispatch("c")
+    assert finish(asked, "c") == ["AttemptFinished"], "an end without a start: a hook that only saw the end"
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_lost_attempt_is_labelled(ran: bool) -> None:
+    asked = Asked()
+    asked.dispatch("a")
+    assert asked.do("LoseAttempt", attempt="a", reason="killed", ran=ran) == ["AttemptLost"]
+    assert (asked.run["attempts"]["a"]["status"], asked.run["flying"]) == ("lost", [])
+
+
+def test_the_cap_holds() -> None:
+    asked = Asked(pipeline={"cap": 2, "steps": []})
+    asked.dispatch("a")
+    asked.dispatch("b")
+    assert asked.refused("DispatchAttempt", attempt="c", role="worker") == "cap-reached"
+    finish(asked, "a")
+    assert asked.dispatch("c") == ["AttemptDispatched"]
+    free = Asked()
+    for number in range(20):
+        free.dispatch(str(number))
+
+
+@pytest.mark.parametrize("rest", [
+    {"do": "Pause", "reason": "x"}, {"do": "Stop"}, {"do": "OpenGate", "name": "g", "prompt": "?"}, {"do": "Cancel"}, {"do": "Fail", "error": "x"},
+    {"do": "Finish"}, {"do": "Block", "reason": "x"}, {"do": "Park", "until": "", "reason": ""},
+], ids=lambda rest: rest["do"])  # fmt: skip
+def test_a_run_that_rests_dispatches_nothing(rest: dict[str, str]) -> None:
+    asked = Asked()
+    asked.do(**rest)
+    assert asked.refused("DispatchAttempt", attempt="a", role="worker") == "not-running"
+
+
+def test_a_proof_of_concept_may_go_on() -> None:
+    asked = Asked()
+    asked.do("Finish", outcome="poc-complete")
+    assert asked.dispatch("a") == ["AttemptDispatched"]
+
+
+@pytest.mark.parametrize("role", [
+    "State Manager", "state-manager", "orchestrator-state-manager", "plugin:state_manager_agent", "context-manager", "StateKeeper", "flow_state", "statemgr",
+    "\u0455tate-manager", "\uff53tatemanager",
+])  # fmt: skip
+def test_the_one_who_keeps_the_state_is_no_agent(role: str) -> None:
+    assert Asked().refused("DispatchAttempt", attempt="a", role=role) == "not-an-agent"
+
+
+@pytest.mark.parametrize("role", ["state-machine-designer", "manager", "context", "r\u00e9viseur"])
+def test_whose_name_only_sounds_like_it_is_one(role: str) -> None:
+    assert Asked().do("DispatchAttempt", attempt="a", role=role) == ["AttemptDispatched"]
+
+
+def test_what_is_not_reported_is_charged_as_it_was_set_aside() -> None:
+    asked = Asked()
+    asked.do("ChangeBudget", limits={"tokens": 100, "attempts": 9})
+    asked.dispatch("a", reserved={"attempts": 1, "tokens": 30})
+    assert asked.run["budget"]["reserved"] == {"attempts": 1, "tokens": 30}
+    finish(asked, "a", usage={"tokens": 7})
+    assert asked.run["budget"]["spent"] == {"attempts": 1, "tokens": 7}
+    asked.dispatch("b", reserved={"attempts": 1, "tokens": 30})
+    asked.do("LoseAttempt", attempt="b", reason="killed")
+    assert asked.run["budget"]["spent"] == {"attempts": 2, "tokens": 37}
+    assert asked.run["budget"]["reserved"] == {"attempts": 0, "tokens": 0}
+    assert asked.refused("DispatchAttempt", attempt="c", role="worker", reserved={"tokens": 64}) == "over-budget"
+    assert asked.dispatch("c", reserved={"tokens": 63}) == ["AttemptDispatched"]
+
+
+def test_a_step_has_a_limit_of_its_own() -> None:
+    asked = Asked()
+    asked.do("ChangeBudget", limits={}, steps={"plan": {"attempts": 1}})
+    asked.dispatch("a", step="plan", reserved={"attempts": 1})
+    assert asked.refused("DispatchAttempt", attempt="b", role="worker", step="plan", reserved={"attempts": 1}) == "over-budget"
+    assert asked.dispatch("b", step="build", reserved={"attempts": 1}) == ["AttemptDispatched"]
+
+
+def test_a_question_pauses_the_run_for_a_person() -> None:
+    asked = Asked()
+    asked.dispatch("a")
+    assert finish(asked, "a", verdict="QUESTION", summary="which database?") == ["AttemptFinished", "Paused"]
+    pause = asked.run["pause"]
+    assert (pause["kind"], pause["reason"], pause["last_feedback"], pause["recommendations"]) == ("question", "which database?", "a", ["answer"])
+    asked.do("Resume")
+    asked.dispatch("b")
+    asked.do("Stop")
+    assert finish(asked, "b", verdict="QUESTION") == ["AttemptFinished"], "it rests already"
+
+
+def test_who_may_not_work_before_a_time_parks_the_run_until_the_last_of_them() -> None:
+    asked = Asked()
+    for name in "abcd":
+        asked.dispatch(name)
+    assert finish(asked, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z") == ["AttemptFinished", "Parked"]
+    assert finish(asked, "b", status="failed", verdict="PARKED", parked_until="2026-11-16T09:00:00.000Z") == ["AttemptFinished"]
+    assert finish(asked, "c", status="failed", verdict="PARKED", parked_until="2026-11-16T11:00:00.000Z") == ["AttemptFinished", "Parked"]
+    assert asked.run["pause"]["last_feedback"] == "2026-11-16T11:00:00.000Z"
+    assert finish(asked, "d", status="failed", verdict="PARKED") == ["AttemptFinished"], "no time, no waiting"
+    paused = Asked()
+    paused.dispatch("a")
+    paused.do("Pause", reason="x")
+    assert finish(paused, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z") == ["AttemptFinished"]
+    others = Asked()
+    others.dispatch("a")
+    assert finish(others, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z", others=True) == ["AttemptFinished"]
+
+
+def test_items_change_when_there_is_something_new() -> None:
+    asked = Asked()
+    asked.do("PlanItems", items={"1": {"title": "one"}}, waves=[["1"]])
+    assert asked.refused("ChangeItem", item="2", status="completed") == "no-such-item"
+    assert asked.do("ChangeItem", item="1", status="completed", files=["a"]) == ["ItemChanged"]
+    assert asked.do("ChangeItem", item="1", status="completed", files=["a"]) == []
+    assert asked.do("ChangeItem", item="1", status="completed", files=["a", "b"]) == ["ItemChanged"]
+    assert asked.do("ChangeItem", item="1", status="failed") == ["ItemChanged"]
+    assert asked.run["items"]["1"]["files"] == ["a", "b"]

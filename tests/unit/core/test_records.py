@@ -1,0 +1,81 @@
+"""What is written down beside the steps: saying again what holds changes nothing. Each rule of core/decisions/records.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.core.by_command import Asked
+
+ENTRY = {"who": "x", "step": "plan", "text": "t", "invalidated": None}
+
+
+@pytest.mark.parametrize(("first", "other", "event"), [
+    ({"do": "SetFlags", "flags": {"a": True}}, {"flags": {"a": False}}, "FlagSet"),
+    ({"do": "SetFlags", "flags": {"a": None}}, {"flags": {"a": 0}}, "FlagSet"),
+    ({"do": "RecordAnswers", "answers": {"a": "x"}}, {"answers": {"a": "y"}}, "AnswersRecorded"),
+    ({"do": "RecordCommit", "step": "s", "hash": "h", "message": "m"}, {"hash": "g"}, "CommitRecorded"),
+    ({"do": "RecordCommit", "step": "s", "hash": "h", "message": "m"}, {"step": "t"}, "CommitRecorded"),
+    ({"do": "StoreArtifact", "name": "n", "path": "p", "sha256": "1", "size": 1}, {"sha256": "2"}, "ArtifactStored"),
+    ({"do": "StoreArtifact", "name": "n", "path": "p", "sha256": "1", "size": 1}, {"path": "q"}, "ArtifactStored"),
+    ({"do": "ShowIn", "dialect": "context", "place": {"tree": ""}}, {"place": {"tree": "t"}}, "ShownIn"),
+    ({"do": "BindSession", "session": "s"}, {"session": "t"}, "SessionBound"),
+    ({"do": "SaveContext", "context": {"a": "x"}, "reason": "r"}, {"context": {"a": "y"}}, "ContextSaved"),
+    ({"do": "SaveContext", "context": {"a": "x"}, "reason": "r"}, {"reason": "q"}, "ContextSaved"),
+    ({"do": "ChangeDriver", "driver": "engine"}, {"driver": "manual"}, "DriverChanged"),
+], ids=lambda one: one.get("do", "") if isinstance(one, dict) else one)  # fmt: skip
+def test_the_same_again_changes_nothing_and_something_else_does(first: Any, other: Any, event: str) -> None:
+    asked = Asked()
+    assert asked.do(**first) == [event]
+    assert asked.do(**first) == []
+    assert asked.do(**{**first, **other}) == [event]
+
+
+def test_nothing_to_say_is_not_said() -> None:
+    asked = Asked()
+    assert asked.do("SetFlags", flags={}) == asked.do("ChangeSettings", changes={}) == asked.do("WriteMemory", kind="lessons", entries=[]) == []
+    assert asked.do("ChangeSettings", changes={"a": 1}) == ["SettingsChanged"]
+    assert asked.do("RestoreContext") == [], "nothing was saved"
+
+
+def test_saved_context_is_handed_back_once() -> None:
+    asked = Asked()
+    asked.do("SaveContext", context={"a": "x"}, reason="r")
+    assert asked.do("RestoreContext", session="s") == ["ContextRestored"]
+    assert asked.do("RestoreContext", session="s") == []
+    assert asked.do("SaveContext", context={"a": "x"}, reason="r") == ["ContextSaved"], "it was handed back: this is a new one"
+
+
+def test_memory_is_written_by_whoever_works_alone() -> None:
+    asked = Asked()
+    asked.dispatch("a")
+    assert asked.do("WriteMemory", kind="lessons", entries=[ENTRY], by="a") == ["MemoryWritten"]
+    asked.dispatch("b")
+    assert asked.refused("WriteMemory", kind="lessons", entries=[ENTRY], by="a") == "memory-parallel"
+    assert asked.do("WriteMemory", kind="lessons", entries=[ENTRY], by="ada") == ["MemoryWritten"], "a person is no attempt"
+
+
+@pytest.mark.parametrize(("unit", "limit", "fine"), [
+    ("attempts", 0, True), ("attempts", 5, True), ("tokens", None, True), ("attempts", -1, False), ("attempts", True, False), ("attempts", 1.5, False),
+    ("attempts", "5", False), ("minutes", 5, False),
+])  # fmt: skip
+def test_a_limit_is_a_whole_number_of_a_known_unit(unit: str, limit: Any, fine: bool) -> None:
+    for told in ({"limits": {unit: limit}}, {"limits": {}, "steps": {"plan": {unit: limit}}}):
+        if fine:
+            assert Asked().do("ChangeBudget", **told) == ["BudgetChanged"]
+        else:
+            assert Asked().refused("ChangeBudget", **told) == "bad-limit"
+
+
+def test_a_limit_of_a_step_is_for_a_step_there_is() -> None:
+    pipeline = {"name": "p", "cap": 2, "steps": [{"id": "plan"}]}
+    assert Asked(pipeline=pipeline).do("ChangeBudget", limits={}, steps={"plan": {"attempts": 1}}) == ["BudgetChanged"]
+    assert Asked(pipeline=pipeline).refused("ChangeBudget", limits={}, steps={"build": {"attempts": 1}}) == "no-such-step"
+
+
+def test_a_driver_changes_with_its_pipeline() -> None:
+    asked = Asked()
+    assert asked.do("ChangeDriver", driver="manual") == []
+    assert asked.do("ChangeDriver", driver="manual", pipeline={"name": "other", "hash": None}) == ["DriverChanged"]
+    assert asked.run["pipeline"]["name"] == "other"
