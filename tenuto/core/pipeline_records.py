@@ -48,7 +48,8 @@ Rule 3: what runs in a step.
 
 Rule 4: a seat is one agent's place in a step. An attempt is one invocation of a seat.
   Attempts per visit are at most 1 + the sum of its "retry" + its "questions". LOST is for an
-  attempt whose outcome nobody knows; with none left it counts as ERROR. "transient" are restarts
+  attempt whose outcome nobody knows; with none left it counts as ERROR, and is made again where an
+  ERROR still is. "transient" are restarts
   inside one attempt. A verdict that is not in "verdicts" is an ERROR.
 
 Rule 5: rules that turn words into an outcome (step["rule"]).

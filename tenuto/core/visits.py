@@ -2,7 +2,7 @@
 
 A seat is settled when its last result is DONE or no attempt is left for that kind of result: retries are
 counted per kind (ERROR, NEEDS_REVISION, LOST, QUESTION), as the seat says. A verdict that the seat may
-not give is an ERROR. An attempt whose outcome nobody knows, with none left, is an ERROR too.
+not give is an ERROR. An attempt whose outcome nobody knows, with no LOST left, is an ERROR too, and is made again as one.
 """
 
 from __future__ import annotations
@@ -49,11 +49,18 @@ def attempts_left(seat: Seat, state: SeatState | None) -> bool:
         return state is None or state["open"] is None
     if state["open"] is not None:
         return False
-    last = result_of(seat, state["results"][-1])
+    results = [result_of(seat, result) for result in state["results"]]
+    last, retry = results[-1], seat["retry"]
     if last == "DONE":
         return False
-    allowed = seat["questions"] if last == "QUESTION" else seat["retry"][last]  # type: ignore[literal-required]
-    return sum(1 for result in state["results"] if result_of(seat, result) == last) <= allowed
+    if last == "QUESTION":
+        return results.count(last) <= seat["questions"]
+    if last == "NEEDS_REVISION":
+        return results.count(last) <= retry["NEEDS_REVISION"]
+    beyond = results.count("LOST") - retry["LOST"]
+    if last == "LOST" and beyond <= 0:
+        return True
+    return results.count("ERROR") + max(beyond, 0) <= retry["ERROR"]
 
 
 def unfinished(run: Run, attempt: str) -> str:

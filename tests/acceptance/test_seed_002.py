@@ -172,6 +172,20 @@ def test_the_six_starts_are_counted_in_the_worst_case() -> None:
     assert (spec["attempts"], spec["starts"]) == (2, 6)
 
 
+@pytest.mark.parametrize("name", ["research-1-researcher-impact", "spec-1-spec", "design-review-1-ct-aggregator", "planning-1-planner", "implementation-1-implementer.1", "verification-1-v-build", "verification-1-v-aggregator", "review-1-r-aggregator"])  # fmt: skip
+def test_an_attempt_whose_outcome_nobody_knows_is_made_once_more(name: str) -> None:
+    """A power cut is nobody's verdict: wherever an ERROR is made again, or the step says so, the run goes on."""
+    played = Played({f"{name}-1": "LOST"})
+    assert played.count(f"{name}-*") == 2 and played.run["status"] == "completed"
+    assert not played.run["routes"], "no way back was used up for it"
+
+
+@pytest.mark.parametrize("words", [("LOST", "LOST"), ("LOST", "ERROR"), ("ERROR", "LOST")])
+def test_lost_attempts_and_errors_share_the_budget_of_two_attempts(words: tuple[str, str]) -> None:
+    played = Played({f"spec-1-spec-{number}": word for number, word in enumerate(words, 1)})
+    assert played.count("spec-*") == 2 and played.run["status"] == "failed"
+
+
 def test_needs_revision_is_routed_and_never_retried() -> None:
     played = Played({"design-review-1-ct-aggregator-1": "NEEDS_REVISION"})
     assert played.count("design-review-1-ct-aggregator-*") == 1 and played.steps().count("design") == 2

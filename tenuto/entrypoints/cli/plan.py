@@ -65,12 +65,13 @@ def command(
     read = _read(Path(plan_file)) if plan_file else None
     number = len(read["items"]) if read else _ITEMS if items is None else items
     bound = worst_case(definition, number, switches=switches)
+    lost = worst_case(definition, number, losses=True, switches=switches)["attempts"] - bound["attempts"]
     past = history(_past(workspace), definition["name"])
     expected = forecast(definition, bound, past)
     limits = {**own_limits(definition)[0], **limits_of(limit).run}
     data = {
         "pipeline": definition, "request": request or "", "switches": switches, "plan": read, "worst_case": bound,
-        "forecast": expected, "limits": limits,
+        "forecast": expected, "limits": limits, "lost": lost,
     }  # fmt: skip
     return Answer(data, _shown(data))
 
@@ -126,6 +127,8 @@ def _shown(data: Any) -> Iterator[Part]:
         for line in bound["steps"]
     ])  # fmt: skip
     yield "  until the run ends or waits for a person; a person's revise or retry begins anew"
+    if data["lost"]:
+        yield f"  and {data['lost']} more, if so many are lost (a power cut) and made again"
     yield from _cost_shown(data["forecast"])
     yield from _limits_shown(data)
 

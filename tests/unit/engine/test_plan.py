@@ -44,6 +44,15 @@ def test_a_seat_is_started_at_most_six_times(say: Say, repository: Path) -> None
     assert (research["step"], research["attempts"], research["starts"]) == ("research", 8, 24)
 
 
+def test_what_lost_attempts_can_add_is_told(say: Say, repository: Path) -> None:
+    """Implementers and two aggregators are not retried when they fail, and made again when they are lost."""
+    data = say("plan", "--items", "3", "--json").data
+    with_losses = worst_case(definitions.load("eight-step"), 3, losses=True, switches={"approval": False})
+    assert data["lost"] == with_losses["attempts"] - data["worst_case"]["attempts"] > 0
+    assert f"and {data['lost']} more, if so many are lost" in say("plan", "--items", "3").out
+    assert "are lost" not in say("plan", "--pipeline", "poc").out
+
+
 def test_the_graph_shows_every_step_and_route(say: Say, repository: Path) -> None:
     shown = say("plan").out
     for words in (
