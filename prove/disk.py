@@ -74,10 +74,16 @@ class File:
         self.lengths = [self.length]
 
     def content(self, pages: dict[int, bytes] | None = None, length: int | None = None) -> bytes:
+        return b"".join(self.pieces(pages, length))
+
+    def pieces(self, pages: dict[int, bytes] | None = None, length: int | None = None) -> list[bytes]:
+        """Page by page; the last one as far as the file goes."""
         chosen = self.pages if pages is None else {**self.pages, **pages}
         length = self.length if length is None else length
-        count = (length + PAGE - 1) // PAGE
-        return b"".join([chosen.get(number, ZERO) for number in range(count)])[:length]
+        made = [chosen.get(number, ZERO) for number in range((length + PAGE - 1) // PAGE)]
+        if length % PAGE:
+            made[-1] = made[-1][: length % PAGE]
+        return made
 
 
 Node = File | dict[str, int]  # a folder is its names
@@ -257,15 +263,15 @@ class Disk:
             for name, target in names[number].items():
                 node, below = self.nodes[target], f"{path}/{name}" if path else name
                 if isinstance(node, File):
-                    made[below] = self._decided(target, node, decision, torn)
+                    made[below] = b"".join(self.decided(target, node, decision, torn))
                 elif depth < 32:  # a cycle of folders cannot come from these changes; be safe
                     made[below] = None
                     waiting.append((below, target, depth + 1))
         return made
 
-    def _decided(self, number: int, file: File, decision: dict[Unit, int], torn: int) -> bytes:
+    def decided(self, number: int, file: File, decision: dict[Unit, int], torn: int) -> list[bytes]:
         pages = {}
         for page, known in file.versions.items():
             at = decision.get(("page", number, page), len(known) - 1)
             pages[page] = known[at] if not (torn and at) else known[at][:torn] + known[at - 1][torn:]
-        return file.content(pages, file.lengths[decision.get(("length", number, 0), len(file.lengths) - 1)])
+        return file.pieces(pages, file.lengths[decision.get(("length", number, 0), len(file.lengths) - 1)])
