@@ -89,7 +89,7 @@ class ClaudeAgent(CommandAgent):
         ends = stream.of("result")
         said = str(ends[-1].get("result") or "") if ends else ""
         found = ending(result) or (self._judged(stream, ends[-1], said, result) if ends else _cut(job, result, stream))
-        return {**found, "usage": spent(ends), "reply": said}
+        return {**found, "usage": spent(ends), "reply": said, "denied": _denied(ends[-1]) if ends else []}
 
     def _judged(self, stream: streams.Stream, end: dict[str, Any], said: str, result: dict[str, Any]) -> dict[str, Any]:
         if end.get("is_error"):
@@ -156,6 +156,15 @@ def _reset(stream: streams.Stream, said: str) -> int | None:
             return int(info["resetsAt"]) * 1000
     found = _OLD_LIMIT.search(said)
     return int(found.group(1)) * 1000 if found else None
+
+
+def _denied(end: dict[str, Any]) -> list[str]:
+    """What it wanted to do and was not permitted: often why an output is missing."""
+    found = end.get("permission_denials")
+    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    asked = [(row.get("tool_name"), row.get("tool_input")) for row in rows]
+    said = [(name, [str(given[word]) for word in ("file_path", "command") if word in given] if isinstance(given, dict) else []) for name, given in asked]
+    return list(dict.fromkeys(" ".join([str(name), *words])[:120].partition("\n")[0] for name, words in said))
 
 
 def _at_work(stream: streams.Stream) -> list[str]:

@@ -97,6 +97,12 @@ def _used(engine: Any, job: Job, last: dict[str, int]) -> dict[str, int]:
     return {unit: sum(one.get(unit, job.attempt["reserved"].get(unit, 0)) for one in starts) for unit in units}
 
 
+def explained(verdict: str, summary: str, told: Any) -> str:
+    """What the agent was not permitted to do is often why it failed."""
+    denied = told.get("denied") or []
+    return f"{summary}; it was not permitted: {', '.join(denied[:3])}" if verdict == "ERROR" and denied else summary
+
+
 def choose(engine: Any, run: Any, definition: Any, seat: Any) -> Any:
     """Who gets this seat now."""
     parked = parked_agents(run, engine.workspace.clock()) if getattr(engine.crew, "fallback", None) else {}

@@ -302,6 +302,7 @@ class Engine:
             self.checks[name] = self._heard(judged.directory)
             return
         verdict, summary, receipt = judged
+        summary = continuing.explained(verdict, summary, told)
         receipt |= {"starts": start, "duration_ms": int(result["duration"] * 1000), "leftover": result["leftover"]}
         with self.workspace.turn() as turn:
             self._record(turn, job, name, verdict, summary, receipt, told, job.pipeline)

@@ -71,6 +71,13 @@ def test_a_role_that_may_run_commands_runs_them_unasked(claude: ClaudeSubject) -
     assert stage.output.read_text() == "by the shell"
 
 
+def test_what_it_was_not_permitted_to_do_is_said(claude: ClaudeSubject) -> None:
+    stage = staged(claude, claude.turns("done"))
+    found = stage.run("--agent", "claude:permission-mode=default,tools=default")
+    assert found.only["verdict"] == "ERROR" and not stage.output.exists()
+    assert found.only["summary"] == f"claimed DONE, but the output out.md does not exist; it was not permitted: Write {stage.output}"
+
+
 def test_more_turns_or_money_than_allowed_is_an_error_that_says_so(claude: ClaudeSubject) -> None:
     again = {"tool": "Read", "input": {"file_path": str(claude.work / "README.md")}}
     stage = staged(claude, lambda asked: {"say": [again], "usage": {"input_tokens": 400_000}})

@@ -128,6 +128,12 @@ def test_a_program_that_is_not_there_is_not_looked_for_again() -> None:
     assert told["verdict"] == "ERROR" and not told["transient"]
 
 
+def test_what_was_not_permitted_is_told_in_a_few_words() -> None:
+    rows = [{"tool_name": "Bash", "tool_input": {"command": "make\nmake test", "description": "x"}}, {"tool_name": "Write"}, "strange", {"tool_name": "Write"}]
+    assert read(INIT, {**GOOD, "permission_denials": rows})["denied"] == ["Bash make", "Write"]
+    assert read(INIT, {**GOOD, "permission_denials": 5})["denied"] == read(INIT)["denied"] == []
+
+
 # ---- limits and errors of the model ----------------------------------------------------------------
 
 
