@@ -83,12 +83,14 @@ class Hunt:
             stamp = f"{item.nodeid} {item.path.stat().st_mtime_ns} {self.thorough}"
             passed, spent, came = known.get(stamp) or _learned(item)
             known[stamp] = [passed, spent, sorted(came)]
+            if number % 50 == 0 or number == len(items):
+                CACHE.parent.mkdir(exist_ok=True)
+                REACH.write_text(json.dumps(known))
             if not passed or spent > self.longest:
                 print(f"{number}/{len(items)} {'' if passed else 'FAILS '}{spent:.1f} s {item.nodeid}", flush=True)
             if passed and spent <= self.longest:
                 for function in came:
                     self.reach.setdefault(function, []).append((spent, item))
-        REACH.write_text(json.dumps(known))
 
     def _tests(self, mutant: Mutant) -> list[pytest.Item]:
         chosen, total = [], 0.0

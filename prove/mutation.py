@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from types import CodeType
 from typing import NamedTuple
@@ -38,12 +39,13 @@ class Mutant(NamedTuple):
     kind: str
     was: str
     now: str
+    time: int  # the how-many-th such change in the function
     body: ast.FunctionDef
 
     @property
     def name(self) -> str:
         """The same as long as the function is: lines may move."""
-        return f"{self.module}:{self.function}:{self.kind}:{self.was} -> {self.now}"
+        return f"{self.module}:{self.function}:{self.kind}:{self.was} -> {self.now}" + (f" #{self.time}" if self.time > 1 else "")
 
     def key(self) -> str:
         return hashlib.sha256(f"{self.module}:{self.function}:{ast.unparse(self.body)}".encode()).hexdigest()[:24]
@@ -66,11 +68,14 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Functi
 def mutants(module: str, source: str) -> Iterator[Mutant]:
     for name, function in functions(ast.parse(source)):
         function.decorator_list = []
+        seen: Counter[tuple[str, str, str]] = Counter()
         for path, kind, new in _changes(function):
             changed = copy.deepcopy(function)
             was, now = _put(changed, path, new)
             if was != now:
-                yield Mutant(module, name, getattr(_at(function, path), "lineno", function.lineno), kind, was, now, ast.fix_missing_locations(changed))
+                seen[kind, was, now] += 1
+                line = getattr(_at(function, path), "lineno", function.lineno)
+                yield Mutant(module, name, line, kind, was, now, seen[kind, was, now], ast.fix_missing_locations(changed))
 
 
 Path = tuple[tuple[str, int | None], ...]

@@ -26,6 +26,16 @@ def test_dispatched_started_and_one_end() -> None:
     assert finish(asked, "c") == ["AttemptFinished"], "an end without a start: a hook that only saw the end"
 
 
+def test_an_attempt_belongs_to_the_step_the_run_is_in_unless_it_says_another() -> None:
+    asked = Asked()
+    asked.dispatch("a")
+    assert asked.run["attempts"]["a"]["step"] == ""
+    asked.do("StartStep", step="plan")
+    asked.dispatch("b")
+    asked.dispatch("c", step="build")
+    assert (asked.run["attempts"]["b"]["step"], asked.run["attempts"]["c"]["step"]) == ("plan", "build")
+
+
 @pytest.mark.parametrize("ran", [True, False])
 def test_a_lost_attempt_is_labelled(ran: bool) -> None:
     asked = Asked()

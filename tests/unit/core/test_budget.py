@@ -65,6 +65,10 @@ def test_a_limit_of_a_step_is_its_own() -> None:
     assert budget.shortage(made, "s", {"tokens": 99}) is None, "nobody limits tokens"
 
 
+def test_a_limit_that_was_lowered_below_what_is_spent_admits_nothing() -> None:
+    assert budget.shortage(run({"tokens": 5}, {"tokens": 6}), "s", {"attempts": 1}) == {"unit": "tokens", "step": "", "limit": 5, "held": 6, "wanted": 0}
+
+
 def test_no_limit_and_time_limit_nothing_here() -> None:
     made = run({"attempts": None, "wall_clock": 0, "tokens": 5})
     assert budget.shortage(made, "s", {"attempts": 99}) is None
