@@ -23,7 +23,7 @@ from prove.disk import Disk, File, Op, Unit
 from prove.looking import Heads, heads, reopen, write_tree
 
 STATE = ".git/tenuto"
-JOURNAL = ("journal.db", "journal.db-wal", "journal.db-journal")
+JOURNAL = ("journal.db", "journal.db-wal", "journal.db-journal", "lock")
 SECTORS = (512, 1024, 1536, 2048, 2560, 3072, 3584)
 
 Decision = dict[Unit, int]
