@@ -3,8 +3,9 @@
 The work tree is photographed when an agent starts, and looked at again when it ends. What changed in between must lie
 inside its boundary or, in a shared work tree, inside the boundary of another agent that ran meanwhile; files that Tenuto
 itself writes do not count. In a shared work tree a change cannot be attributed, so a forbidden one fails every agent that
-was running, all of them named. In a work tree of its own the agent is named, and only it fails. Whoever comes after may put
-back what strayed: that is no forbidden change.
+was running, all of them named. In a work tree of its own the agent is named, and only it fails; what changed meanwhile in
+the run's own tree, where nobody works then, fails all that were running. Whoever comes after may put back what strayed: that
+is no forbidden change. What strayed and stands is never committed by us. The user's own .tenuto/ is no agent's.
 
 Without git there is no photograph, and boundaries are not checked. Files that git ignores are not seen.
 """
@@ -33,6 +34,7 @@ class Boundary:
         base = git.head(job.workdir)
         group[job.name] = {
             "base": base, "before": git.photograph(job.workdir, base), "may": job.boundary(), "told": _told_to(job.workdir),
+            "around": self._around(job) if job.isolated else {},
         }  # fmt: skip
         self._write(job, group)
 
@@ -58,9 +60,15 @@ class Boundary:
 
     def strayed(self, job: Job, changed: list[str], flying: list[str]) -> str:
         """What lies outside every boundary, in words; empty when all is well."""
+        group = self._read(job)
+        if job.isolated and job.name in group:
+            before, now = group[job.name].get("around", {}), self._around(job)
+            fresh = [path for path, sha in now.items() if before.get(path) != sha]
+            if fresh:
+                self._save(self._strays, _load(self._strays) | {path: before.get(path) for path in fresh})
+                return f"files outside its work tree were changed: {', '.join(fresh[:5])} ({', '.join(flying)} were running)"
         if not changed:
             return ""
-        group = self._read(job)
         ours = {} if job.isolated else written_by_us(self.workspace)
         told = [path for member in group.values() for path in member.get("told", [])]
         outside = [
@@ -75,6 +83,19 @@ class Boundary:
         blame = f"{', '.join(running)} were running" if len(running) > 1 else job.name
         more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
         return f"files outside the boundary were changed: {', '.join(outside[:5])}{more} ({blame})"
+
+    def _around(self, job: Job) -> git.Photograph:
+        """What is not committed in the run's own tree, while items work in trees of their own."""
+        folder = job.boundary()["documents"]
+        delivered = [] if folder else [name for seat in job.step["waves"]["seats"] for name in (*seat["out"], *seat["optional"])]
+        found = changes(self.workspace, folder)
+        return {path: sha for path, sha in found.items() if not any(matches(path, job.pattern(name)) for name in delivered)}
+
+    def forgive(self, paths: list[str]) -> None:
+        """Somebody who may touched these: they are the run's own now."""
+        strays = _load(self._strays)
+        if any(path in strays for path in paths):
+            self._save(self._strays, {path: was for path, was in strays.items() if path not in paths})
 
     def _without_put_back(self, job: Job, outside: list[str]) -> list[str]:
         """Those that are not as they were before somebody strayed; how they were is noted, for those who come after."""
@@ -131,6 +152,21 @@ def _told_to(root: str) -> list[str]:
     """Where our own output goes, if that is a file of this tree (`tenuto run ... > run.log`)."""
     places = [os.path.realpath(f"/proc/self/fd/{stream}") for stream in (1, 2)]
     return [os.path.relpath(path, root) for path in dict.fromkeys(places) if path.startswith(os.path.realpath(root) + os.sep)]
+
+
+def strays(folder: str) -> list[str]:
+    """What agents of this run wrote where they must not."""
+    return list(_load(f"{folder}/strays.json"))
+
+
+def changes(workspace: Workspace, folder: str) -> git.Photograph:
+    """What is not committed, the run's documents and what Tenuto writes left out."""
+    ours = written_by_us(workspace)
+    return {
+        path: sha
+        for path, sha in (git.photograph(workspace.root) or {}).items()
+        if path not in ours and not (folder not in ("", ".") and path.startswith(folder + "/"))
+    }
 
 
 def written_by_us(workspace: Workspace) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tenuto.core.records import Run
 from tenuto.drivers import git
-from tenuto.drivers.boundary import written_by_us
+from tenuto.drivers.boundary import changes, strays
 from tenuto.drivers.summary import pull_request, summary
 from tenuto.errors import Refused
 from tenuto.workspace.turn import Workspace
@@ -31,12 +31,12 @@ def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> dict
         return {}
     if not git.head(workspace.root):
         raise Refused("no-commit", "a branch needs a git repository with a commit", "git init, git add, git commit")
-    changes = _changes(workspace, "")
+    found = _changes(workspace, "")
     stash = ""
-    if changes and dirty == "stash":
-        stash = _stash(workspace.root, changes)
-    elif changes:
-        listed = ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
+    if found and dirty == "stash":
+        stash = _stash(workspace.root, found)
+    elif found:
+        listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
         raise Refused(
             "dirty-tree",
             f"the work tree has changes that are not committed: {listed}",
@@ -59,11 +59,11 @@ def stand(workspace: Workspace, run: Run, pipeline: Any) -> None:
     found = git.branch(root)
     if not wanted or found == wanted or run["status"] in ENDED:
         return
-    changes = _changes(workspace, _folder(run, pipeline))
-    if changes:
+    standing = _changes(workspace, _folder(run, pipeline), run["id"])
+    if standing:
         raise Refused(
             "other-branch",
-            f"run {run['id']} works on the branch {wanted}; this work tree stands on {found or 'no branch'} and has changes: {', '.join(changes[:5])}",
+            f"run {run['id']} works on the branch {wanted}; this work tree stands on {found or 'no branch'} and has changes: {', '.join(standing[:5])}",
             f"commit or stash them, git switch {wanted}, then: tenuto run",
         )
     if git.exists(root, f"refs/heads/{wanted}"):
@@ -74,7 +74,7 @@ def stand(workspace: Workspace, run: Run, pipeline: Any) -> None:
 
 def checkpoint(workspace: Workspace, run: Run, pipeline: Any, before: str) -> bool:
     message = f"{run['name']}: before {before}\n\nTenuto-Run: {run['id']}"
-    return git.commit(workspace.root, _changes(workspace, _folder(run, pipeline)), message)
+    return git.commit(workspace.root, _changes(workspace, _folder(run, pipeline), run["id"]), message)
 
 
 def conclude(workspace: Workspace, run: Run, pipeline: Any) -> None:
@@ -88,23 +88,17 @@ def conclude(workspace: Workspace, run: Run, pipeline: Any) -> None:
         for name, text in (("summary.md", summary(run)), ("pull-request.md", pull_request(run, folder))):
             turn.store(run["id"], name, os.path.normpath(f"{folder}/{name}"), text.encode())
     message = f"{run['name']}\n\n{run['status']}: see {folder}/summary.md\n\nTenuto-Run: {run['id']}"
-    git.commit(workspace.root, [*_changes(workspace, folder), *_documents(workspace.root, folder)], message)
+    git.commit(workspace.root, [*_changes(workspace, folder, run["id"]), *_documents(workspace.root, folder)], message)
 
 
 def _folder(run: Run, pipeline: Any) -> str:
     return os.path.normpath(str(pipeline["documents"]).replace("{slug}", run["id"]))
 
 
-def _changes(workspace: Workspace, folder: str) -> list[str]:
-    """What is not committed, the run's documents and what Tenuto writes left out."""
-    ours = written_by_us(workspace)
-    return [
-        path
-        for path in git.photograph(workspace.root) or {}
-        if path not in ours
-        and not path.startswith(".tenuto/")
-        and not (folder not in ("", ".") and path.startswith(folder + "/"))
-    ]
+def _changes(workspace: Workspace, folder: str, run: str = "") -> list[str]:
+    """What is not committed and may be: not the user's definitions, and nothing that an agent wrote where it must not."""
+    strayed = strays(f"{workspace.state}/attempts/{run}") if run else []
+    return [path for path in changes(workspace, folder) if not path.startswith(".tenuto/") and path not in strayed]
 
 
 def _documents(root: str, folder: str) -> list[str]:

@@ -104,6 +104,8 @@ def judge(engine: Any, job: Job, directory: str, told: Any) -> Judged | UnderWay
     if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
         verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
     receipt["touched"] = engine.boundary.touched(job, seen["changed"])
+    if verdict == "DONE":
+        engine.boundary.forgive(receipt["touched"])
     if job.isolated:
         verdict, summary = _take_over(engine, job, seen["changed"], verdict, summary, receipt)
     return verdict, summary, receipt
@@ -120,7 +122,7 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
         _validate_memory(engine, turn, run, job, told["verdict"])
     changed = engine.boundary.changed(job)
-    strayed = engine.boundary.strayed(job, changed, in_flight(run))
+    strayed = (engine.trees.damage(job, changed) if job.isolated else "") or engine.boundary.strayed(job, changed, in_flight(run))
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
     receipt = receipts.check(job, _kept(f"{directory}/before.json"), "" if unproven else told["verdict"], directory)
     receipt["problem"] = unproven or receipt["problem"]

@@ -68,6 +68,12 @@ class Job:
         )  # fmt: skip
         return os.path.normpath(f"{self.documents}/{filled}")
 
+    def pattern(self, name: str) -> str:
+        """The same document of any item, in any iteration."""
+        for field in ("item", "number", "iteration"):
+            name = name.replace("{" + field + "}", "*")
+        return self.path(name)
+
     @property
     def outputs(self) -> list[str]:
         return [self.path(name) for name in self.seat["out"]]
@@ -151,6 +157,9 @@ class Job:
 
     def _data(self) -> list[str]:
         texts: dict[str, str] = {"request": self.run["request"]}
+        stay = self.run["stay"]
+        if stay and stay["hop"].get("feedback"):
+            texts["what a person wants changed"] = stay["hop"]["feedback"]
         if self.item is not None:
             texts["item"] = (
                 f"{self.attempt['item']}: {self.item['title']}\n{self.item['extra'].get('description', '')}\nfiles: {', '.join(self.item['files'])}"
@@ -217,6 +226,8 @@ def existing(root: str, path: str) -> list[str]:
 
 
 def allows(boundary: dict[str, Any], path: str) -> bool:
+    if path.startswith(".tenuto/"):
+        return False  # pipelines, roles, checks: what agents are held to is not theirs to change
     if any(matches(path, name) for name in boundary["files"]):
         return True
     if boundary["documents"] and path.startswith(boundary["documents"] + "/"):

@@ -105,6 +105,10 @@ class _Place:
             return False, "git knows no work tree here; look at it, and remove it yourself"
         if git.ask(path, "merge-base", "--is-ancestor", "HEAD", branch).status != 0:
             return False, f"it stands on something that its branch {branch[11:]} does not have"
+        nested = [line.partition("\t")[2] for line in git.ask(path, "ls-files", "-s").out.splitlines() if line.startswith("160000 ")]
+        own = [name for name in nested if os.path.lexists(f"{path}/{name}/.git")]
+        if own:
+            return False, f"it holds a git repository of its own: {', '.join(own)}"
         left, why = self._left(short, changes)
         if left:
             more = f" and {len(left) - 5} more" if len(left) > 5 else ""

@@ -78,6 +78,26 @@ class Trees:
 
     # ---- after it
 
+    def damage(self, job: Job, changed: list[str]) -> str:
+        """Why nothing of this tree can be taken over, in words: it is not ours any more, or holds a repository of its own."""
+        path = self.path(job.name)
+        if not self._is_ours(path):
+            return "its work tree is no work tree of this repository any more (.git was changed)"
+        nested = [name.rstrip("/") for name in changed if os.path.lexists(f"{path}/{name.rstrip('/')}/.git")]
+        return f"it made a git repository of its own, which cannot be merged: {', '.join(nested)}" if nested else ""
+
+    def _is_ours(self, path: str) -> bool:
+        """Its .git leads to our repository, and from there back: no command of ours acts on another tree."""
+        try:
+            with open(f"{path}/.git", encoding="utf-8") as file:
+                place = os.path.join(path, file.read().removeprefix("gitdir:").strip())
+            with open(f"{place}/gitdir", encoding="utf-8") as file:
+                back = os.path.join(place, file.read().strip())
+        except (OSError, UnicodeDecodeError):
+            return False
+        inside = os.path.realpath(os.path.dirname(os.path.dirname(os.path.dirname(self.folder)))) + "/worktrees/"
+        return os.path.realpath(place).startswith(inside) and os.path.realpath(back) == os.path.realpath(f"{path}/.git")
+
     def merged(self, job: Job) -> str:
         """The commit that merged this attempt, if one did."""
         return git.trailers(self.root, job.run["settings"].get("base_commit", ""), TRAILER).get(self._mark(job), "")
@@ -88,6 +108,7 @@ class Trees:
         if known:
             return {"commit": known}
         self._refuse_other_branch(job)
+        self._refuse_moved_back(job)
         self._deliver(job, changed)
         path, branch = self.path(job.name), self.branch(job.name)
         code = [name for name in changed if not job.is_document(name)]
@@ -122,7 +143,7 @@ class Trees:
     def keep(self, job: Job, changed: list[str], reason: str) -> str:
         """What an attempt left that is not merged, as a commit on its branch. The tree stays where it is. Returns the branch."""
         path = self.path(job.name)
-        if not os.path.isdir(path):
+        if not os.path.isdir(path) or self.damage(job, changed):
             return ""
         git.commit(path, changed, f"{job.name}: not merged\n\n{reason[:2000]}\n\nTenuto-Unmerged: {self._mark(job)}")
         return self.branch(job.name)
@@ -138,6 +159,14 @@ class Trees:
     def remove(self, name: str) -> None:
         git.ask(self.root, "worktree", "remove", "--force", self.path(name))
         git.ask(self.root, "branch", "--quiet", "-D", self.branch(name))
+
+    def _refuse_moved_back(self, job: Job) -> None:
+        """The run's branch only grows. Where it does not have what was merged last, somebody moved it."""
+        merged = [one["receipt"]["merged"] for one in job.run["attempts"].values() if one["receipt"].get("merged")]
+        for sha in [*merged[-1:], job.run["settings"].get("base_commit", "")]:
+            if sha and git.ask(self.root, "merge-base", "--is-ancestor", sha, "HEAD").status != 0:
+                message = f"the branch of run {self.run} was moved: it does not have {sha[:12]} any more"
+                raise Refused("branch-moved", message, f"git merge {sha[:12]}   (or: git reflog), then: tenuto run")
 
     def _mark(self, job: Job) -> str:
         return f"{self.run}/{job.name}"

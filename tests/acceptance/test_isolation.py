@@ -11,6 +11,7 @@ import pytest
 import tenuto
 from tenuto.agents.crew import Crew
 from tenuto.drivers import git
+from tenuto.drivers.leftovers import look
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import Place
 from tenuto.errors import Refused
@@ -215,3 +216,57 @@ def test_without_a_branch_of_its_own_a_run_works_where_it_stands(ground: Ground)
     assert ground.drive(name)["status"] == "completed"
     assert ground.git("branch", "--show-current") == "main" and ground.git("rev-parse", "HEAD") == before
     assert (ground.root / "shared.txt").read_text() == "mine\n"
+
+
+ONE = "## Wave 1\n- 01-a (depends_on: none)\n"
+
+
+@pytest.mark.parametrize("target", ["escaped.txt", "shared.txt", ".tenuto/config.yaml"])
+def test_who_writes_into_the_runs_own_tree_is_found_out_and_nothing_of_it_is_committed(ground: Ground, target: str) -> None:
+    """From a work tree of its own into the one beside it: an ERROR with the file's name, and the branch does not have it."""
+    name = ground.start(plan=ONE, _01=f"echo a > a.txt; echo mine > {ground.root}/{target}")
+    run = ground.drive(name)
+    assert run["status"] == "failed"
+    assert f"files outside its work tree were changed: {target}" in receipts(run)["01-a"]["problem"]
+    assert merges(ground) == []
+    assert "mine" not in ground.git("log", "-p", f"tenuto/{name}")
+    assert (ground.root / target).read_text() == "mine\n", "it is left where it is, for its user to look at"
+
+
+def test_an_agent_cannot_change_what_agents_are_held_to(ground: Ground) -> None:
+    """.tenuto/ has the checks, the pipelines and the roles: no boundary includes it, however wide."""
+    name = ground.start(plan=ONE, _01="echo a > a.txt; echo gates: guarded > .tenuto/config.yaml")
+    run = ground.drive(name)
+    assert "files outside the boundary were changed: .tenuto/config.yaml" in receipts(run)["01-a"]["problem"]
+    assert not (ground.root / ".tenuto/config.yaml").exists()
+
+
+@pytest.mark.parametrize(("harm", "said"), [
+    ("rm .git", "no work tree of this repository any more"),
+    ("echo gitdir: {root}/.git > .git", "no work tree of this repository any more"),
+    ("git init -q sub && git -C sub -c user.name=u -c user.email=u@localhost commit -q --allow-empty -m x", "a git repository of its own, which cannot be merged: sub"),
+], ids=["no .git", "another .git", "a nested repository"])  # fmt: skip
+def test_a_tree_that_cannot_be_taken_over_is_its_agents_error_and_stays(ground: Ground, harm: str, said: str) -> None:
+    """Neither does the engine stop over it, nor does a command of ours act on another tree."""
+    before = ground.git("rev-parse", "main")
+    name = ground.start(_01=f"echo a > a.txt; {harm.format(root=ground.root)}", _02="echo b > b.txt")
+    run = ground.drive(name)
+    assert run["status"] == "failed"
+    assert said in receipts(run)["01-a"]["problem"]
+    assert merges(ground) == ["02-b"]
+    assert ground.git("rev-parse", "main") == before and ground.git("branch", "--show-current") == f"tenuto/{name}"
+    kept = list((ground.root / ".git/tenuto/trees" / name).glob("*01-a*"))
+    assert (kept[0] / "a.txt").read_text() == "a\n"
+    told = {one["name"]: one["goes"] for one in look(tenuto.open(str(ground.root)))}
+    assert told[str(kept[0])] is False
+
+
+def test_a_branch_that_somebody_moved_back_is_not_merged_into(ground: Ground) -> None:
+    ground.git("commit", "-q", "--allow-empty", "-m", "another")
+    name = ground.start(plan=ONE, _01=f"echo a > a.txt; git -C {ground.root} reset -q --hard HEAD~1")
+    with pytest.raises(Refused, match="was moved: it does not have") as refused:
+        ground.drive(name)
+    assert "git merge" in refused.value.hint
+    ground.git("merge", "-q", ground.git("rev-parse", "main"))
+    assert ground.drive(name)["status"] == "completed"
+    assert merges(ground) == ["01-a"]
