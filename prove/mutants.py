@@ -48,7 +48,7 @@ TESTS = (
 )  # fmt: skip
 MOST_SECONDS = 3.0  # of a mutant's tests, in processor time
 LONGEST_TEST = 3.0
-EXAMPLES = 40  # of a property: those that lived are tried again with all of them (--again)
+EXAMPLES = 40  # of a property: --thorough takes all of them
 
 
 class Hunt:
@@ -240,6 +240,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say which live, and try nothing")
     parser.add_argument("--publish", action="store_true", help="write the score to docs/promises.md, and try nothing")
     parser.add_argument("--again", action="store_true", help="try those that lived, too")
+    parser.add_argument("--thorough", action="store_true", help="with all examples and the long tests; implies --again")
     parser.add_argument("--tests", nargs="*", help="other tests than those listed here")
     asked = parser.parse_args()
     made, kept = every(asked.modules), load()
@@ -250,11 +251,11 @@ def main() -> int:
             if kept.get(mutant.key()) in ("lives", "unreached") and mutant.name not in EQUIVALENT:
                 print(f"{kept[mutant.key()]}  {mutant.module.replace('.', '/')}.py:{mutant.line}  {mutant.function}  {mutant.kind}: {mutant.was}  ->  {mutant.now}")
     else:
-        done = ("killed",) if asked.again else ("killed", "lives", "unreached")
+        done = ("killed",) if asked.again or asked.thorough else ("killed", "lives", "unreached")
         wanted = [mutant for mutant in made if kept.get(mutant.key()) not in done and mutant.name not in EQUIVALENT]
         tests = asked.tests or [path for path in TESTS if (ROOT / path).exists()]
         with alone():
-            pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[Hunt(wanted, kept, asked.again)])
+            pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[Hunt(wanted, kept, asked.thorough)])
         print(report(made, load()))
     return 0
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from tenuto.core.decide import decide
 from tenuto.core.fold import apply, new_repo, new_run
+from tenuto.core.todo import todo
 from tenuto.errors import TenutoError
 
 BEGUN: Any = {
@@ -41,3 +42,63 @@ class Asked:
 
     def dispatch(self, attempt: str, **more: Any) -> list[str]:
         return self.do("DispatchAttempt", attempt=attempt, role="worker", **more)
+
+
+class Driven(Asked):
+    """A run of a small pipeline (YAML, without its name): the engine's own actions are done, agents wait for their words."""
+
+    def __init__(self, text: str, items: Any = (), **switches: bool) -> None:
+        from prove.matrix import definition
+
+        self.items = list(items)
+        super().__init__(definition(text)["pipeline"], pipeline_={"name": "tiny", "hash": "h"}, switches=switches)
+
+    def do(self, do: str, **more: Any) -> list[str]:
+        if do != "StartRun":
+            return super().do(do, **more)
+        switches, ref = more.pop("switches"), more.pop("pipeline_")
+        super().do(do, **{**more, "driver": "engine", "pipeline": ref, "order": "strict"})
+        return super().do("Engage", pipeline=ref, switches=switches)
+
+    def asked(self) -> list[Any]:
+        """What is to be done next, after everything that needs no agent and no person."""
+        while True:
+            actions = todo(self.pipeline, self.run)
+            act = actions[0]["act"] if actions else ""
+            if act == "begin":
+                self.do("BeginVisit")
+            elif act == "do":
+                self.do("RecordAction", action=actions[0]["as"])
+            elif act == "plan":
+                self.do("PlanVisit", items=self.items, findings=[])
+            elif act == "conclude":
+                self.do("Conclude")
+            elif act == "ask":
+                self.do("OpenGate", name=actions[0]["step"], prompt="?")
+            else:
+                return actions
+
+    def start(self, *only: str) -> list[str]:
+        """Everything that is asked for now is dispatched; their seats."""
+        wanted = [action for action in self.asked() if action["act"] == "dispatch" and (not only or action["key"] in only)]
+        told = [
+            {"attempt": one["attempt"], "role": one["seat"]["role"], "item": one["item"], "number": one["number"], "extra": {"seat": one["key"]}}
+            for one in wanted
+        ]  # fmt: skip
+        if told:
+            self.do("DispatchAttempts", attempts=told)
+        return [one["key"] for one in wanted]
+
+    def say(self, seat: str, verdict: str = "DONE", **more: Any) -> list[str]:
+        """The attempt of this seat that is under way ends with this word."""
+        name = next(one for one in self.run["flying"] if self.run["attempts"][one]["extra"]["seat"] == seat)
+        if verdict == "LOST":
+            return self.do("LoseAttempt", attempt=name, reason="killed", **more)
+        told = {"status": "completed" if verdict == "DONE" else "failed", "verdict": verdict, "receipt": {"severities": [], "answer": None}, **more}
+        return self.do("FinishAttempt", attempt=name, **told)
+
+    def all_say(self, verdict: str = "DONE") -> list[str]:
+        seats = self.start()
+        for seat in seats:
+            self.say(seat, verdict)
+        return seats
