@@ -13,22 +13,23 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _hashlib import HASH
     from collections.abc import Callable
     from typing import Any
 
 if TYPE_CHECKING:
-    import hashlib
-
-    sha256 = hashlib.sha256
+    from hashlib import sha256 as _sha256
 else:
     try:
-        from _sha2 import sha256  # CPython 3.12 and later
+        from _sha2 import sha256 as _sha256  # CPython 3.12 and later
     except ImportError:
         try:
-            from _sha256 import sha256
+            from _sha256 import sha256 as _sha256
         except ImportError:
-            from hashlib import sha256
+            from hashlib import sha256 as _sha256
 
+_long_sha256 = _sha256
+_LONG = 128
 MAX_DEPTH = 64
 _BLANKS = " \t\n\r"
 
@@ -198,6 +199,20 @@ def _pretty(value: Any, indent: str, out: list[str]) -> None:
         _pretty(item, deeper, out)
         separator = ",\n" + deeper
     out.append("\n" + indent + closing)
+
+
+def sha256(data: bytes = b"") -> HASH:
+    return (_long_sha256 if len(data) > _LONG else _sha256)(data)
+
+
+def hash_faster() -> None:
+    """For a process that stays: OpenSSL hashes events and states in a third of the time, and takes a hook's whole time to load."""
+    global _long_sha256
+    try:
+        from _hashlib import openssl_sha256
+    except ImportError:
+        return
+    _long_sha256 = openssl_sha256
 
 
 def digest(data: bytes) -> str:

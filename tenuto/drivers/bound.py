@@ -13,7 +13,7 @@ from typing import Any
 from tenuto.core.definition.graph import seats
 from tenuto.core.pipeline_records import Pipeline
 from tenuto.core.records import Run
-from tenuto.encoding import digest, dumps, loads
+from tenuto.encoding import digest, dumps, hash_faster, loads
 from tenuto.errors import Damaged, Refused
 from tenuto.knowledge import definitions, roles
 from tenuto.workspace.turn import Turn, Workspace
@@ -60,6 +60,7 @@ def definition_of(reader: Any, run: Run) -> Definition:
 @contextmanager
 def kept_open(workspace: Workspace) -> Iterator[None]:
     """While a driver goes on: see SqliteJournal.hold_open. Other journals have nothing to be told."""
+    hash_faster()
     hold: Any = getattr(workspace.journal, "hold_open", None)
     if hold is None:
         yield

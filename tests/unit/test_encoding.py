@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenuto import encoding
 from tenuto.encoding import NotJson, dumps, loads, loads_strict, pretty
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,3 +72,14 @@ def test_a_broken_text_is_an_answer_in_a_process_that_never_loaded_json() -> Non
     told = "from tenuto.encoding import NotJson, loads_strict\ntry: loads_strict('{\"a\" 1}')\nexcept NotJson as error: print(error)"
     answer = subprocess.run([sys.executable, "-S", "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "column" in answer.stdout and not answer.stderr
+
+
+@pytest.mark.parametrize("faster", [False, True])
+def test_a_hash_is_sha_256_however_it_is_made(faster: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_long_sha256", encoding._long_sha256)
+    if faster:
+        encoding.hash_faster()
+    for size in (0, 1, 64, 127, 128, 129, 5000):
+        data = bytes(range(256)) * 20
+        assert encoding.sha256(data[:size]).hexdigest() == hashlib.sha256(data[:size]).hexdigest()
+        assert encoding.digest(data[:size]) == hashlib.sha256(data[:size]).hexdigest()
