@@ -93,10 +93,22 @@ def drive(workspace: Workspace, run: str, crew: Any, settings: dict[str, Any], i
     from tenuto.drivers.session import sit
     from tenuto.entrypoints.cli.live import progress
 
-    with progress(workspace, run) as view:
-        found = sit(workspace, run, crew, settings, watcher=view.heard, ask=view.asking(on_terminal()), in_advance=in_advance)
-        view.heard(found, [])
+    try:
+        with progress(workspace, run) as view:
+            found = sit(workspace, run, crew, settings, watcher=view.heard, ask=view.asking(on_terminal()), in_advance=in_advance)
+            view.heard(found, [])
+    except KeyboardInterrupt:
+        _say_what_goes_on(workspace, run)
+        raise
     return ended(found)
+
+
+def _say_what_goes_on(workspace: Workspace, run: str) -> None:
+    """Whoever stops the engine does not stop its agents: they are taken up, or ended, with another command."""
+    flying = workspace.load(run)["flying"]
+    if flying:
+        say(f"still at work: {', '.join(flying)}")
+        say(f"  try: tenuto run   (takes them up and goes on), or: tenuto cancel {run}   (ends them)")
 
 
 def on_terminal() -> Any:

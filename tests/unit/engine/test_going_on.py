@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,3 +94,27 @@ def test_a_switch_that_would_switch_nothing_is_refused(say: Say, repository: Pat
     told = say("run", "Add it", "--pipeline", "small", "--agent", script(), "--json", *words)
     assert (told.status, told.error["code"]) == (4, code)
     assert say("list", "--json").data == {"runs": []}
+
+
+def test_whoever_stops_the_engine_is_told_what_still_works_and_how_to_go_on(repository: Path, script: Any, tmp_path: Path) -> None:
+    """Ctrl-C ends the engine, not its agents: the next one takes them up, and nothing is done twice."""
+    gone = tmp_path / "go"
+    agent = script(f"answers:\n  - for: {{role: researcher}}\n    wait: {gone}\n")
+    words = [sys.executable, "-m", "tenuto", "run"]
+    around = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
+    process = subprocess.Popen(
+        [*words, "Add it", "--pipeline", "small", "--agent", agent], cwd=repository, env=around, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    folder = repository / ".git/tenuto/attempts/add-it"
+    while len(list(folder.glob("*/1/started.json"))) < 2:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert "still at work: look-1-researcher-architecture-1, look-1-researcher-impact-1" in err
+    assert "tenuto run   (takes them up and goes on), or: tenuto cancel add-it" in err
+    gone.touch()
+    done = subprocess.run([*words, "--agent", agent], cwd=repository, env=around, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(reopen(repository).load("add-it")["attempts"]) == 3
