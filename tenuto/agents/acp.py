@@ -69,6 +69,8 @@ class AcpAgent(CommandAgent):
     )  # fmt: skip
 
     def __init__(self, words: str) -> None:
+        if not words.strip():
+            raise BadInput("bad-agent", "acp: needs a program", f"for example acp:gemini; known: {', '.join(PROGRAMS)}")
         super().__init__(words)
         self.name = f"acp:{words}"
         given = []

@@ -26,7 +26,7 @@ from typing import Any
 from tenuto.agents import options, streams
 from tenuto.agents.command import CommandAgent
 from tenuto.agents.ending import ending, error, told
-from tenuto.agents.limits import judge
+from tenuto.agents.limits import judge, resets
 from tenuto.agents.reply import heard
 from tenuto.core.times import iso, milliseconds
 
@@ -41,7 +41,9 @@ _TOOLS = {
 }  # fmt: skip
 _NAMESPACE = uuid.UUID("6f0f4f0e-3d0c-5d8a-9a53-7e0c1b7a4f21")
 _GONE = "No conversation found"
+_LIMIT = re.compile(r"limit reached|hit your [\w -]*limit", re.IGNORECASE)
 _OLD_LIMIT = re.compile(r"limit reached\|(\d{10})")
+_STATUS = re.compile(r"API Error: (?:[^(\d]*\()?(\d{3})\b")
 _PASSING = (408, 409, 429, 500, 502, 503, 504, 529)
 _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_*", "NODE_EXTRA_CA_CERTS")
 # Logins of other clouds are handed over only where Claude Code is told to use that cloud.
@@ -66,6 +68,9 @@ class ClaudeAgent(CommandAgent):
     def check(self, role: Any) -> None:
         """Refuse a role whose wishes cannot be met, before anything starts."""
         self._options(role)
+
+    def program(self, role: Any) -> str:
+        return str(self._options(role).get("program", "claude"))
 
     def _options(self, role: Any) -> dict[str, Any]:
         return options.for_role("claude", self.options, role, OPTIONS)
@@ -135,36 +140,47 @@ def _number(value: Any) -> float:
 
 
 def _failed(stream: streams.Stream, end: dict[str, Any], said: str, at: str) -> dict[str, Any]:
-    reasons = [said, *(str(one) for one in end.get("errors") or []), str(end.get("terminal_reason") or "")]
+    errors = end.get("errors")
+    reasons = [said, *map(str, errors if isinstance(errors, list) else []), str(end.get("terminal_reason") or "")]
     why = next(filter(None, reasons), "Claude Code failed and does not say why")
     if _GONE in why:
         return error("the session to go on with is gone", transient=True)
     status = end.get("api_error_status")
-    until = _reset(stream, said) if status in (429, None) else None
-    if until is not None and until > (milliseconds(at) or 0):
-        return error(why, parked_until=iso(until))
-    if isinstance(status, int):
-        return error(why, transient=status in _PASSING, limited=status == 429)
-    return judge(why, at) if end.get("terminal_reason") == "api_error" else error(why)
+    if not isinstance(status, int):  # older versions have it in their words only
+        found = _STATUS.match(said)
+        status = int(found.group(1)) if found else None
+    until = _until(stream, said, at) if status in (429, None) else ""
+    if until:
+        return error(why, parked_until=until)
+    if status is not None or _LIMIT.search(said):
+        return error(why, transient=status is None or status in _PASSING, limited=status in (429, None))
+    of_model = end.get("terminal_reason") == "api_error" or said.startswith("API Error")
+    return judge(why, at) if of_model else error(why)
 
 
-def _reset(stream: streams.Stream, said: str) -> int | None:
-    """When the usage limit ends, in milliseconds."""
+def _until(stream: streams.Stream, said: str, at: str) -> str:
+    """When the usage limit ends; "" where that is not told, or it is over."""
+    now = milliseconds(at) or 0
     for event in reversed(stream.of("rate_limit_event")):
         info = event.get("rate_limit_info")
         if isinstance(info, dict) and info.get("status") == "rejected" and isinstance(info.get("resetsAt"), int):
-            return int(info["resetsAt"]) * 1000
+            return iso(info["resetsAt"] * 1000) if info["resetsAt"] * 1000 > now else ""
     found = _OLD_LIMIT.search(said)
-    return int(found.group(1)) * 1000 if found else None
+    if found:
+        return iso(int(found.group(1)) * 1000) if int(found.group(1)) * 1000 > now else ""
+    return resets(said, at) if _LIMIT.search(said) else ""
 
 
 def _denied(end: dict[str, Any]) -> list[str]:
     """What it wanted to do and was not permitted: often why an output is missing."""
     found = end.get("permission_denials")
-    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-    asked = [(row.get("tool_name"), row.get("tool_input")) for row in rows]
-    said = [(name, [str(given[word]) for word in ("file_path", "command") if word in given] if isinstance(given, dict) else []) for name, given in asked]
-    return list(dict.fromkeys(" ".join([str(name), *words])[:120].partition("\n")[0] for name, words in said))
+    denied: dict[str, None] = {}
+    for row in found if isinstance(found, list) else []:
+        if isinstance(row, dict):
+            given = row.get("tool_input")
+            words = [str(given[word]) for word in ("file_path", "command") if word in given] if isinstance(given, dict) else []
+            denied[" ".join([str(row.get("tool_name")), *words]).partition("\n")[0][:300]] = None
+    return list(denied)
 
 
 def _at_work(stream: streams.Stream) -> list[str]:

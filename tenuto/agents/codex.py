@@ -56,6 +56,9 @@ class CodexAgent:
         """Refuse a role whose wishes cannot be met, before anything starts."""
         self._options(role)
 
+    def program(self, role: Any) -> str:
+        return self._options(role).get("program", "codex")
+
     def _options(self, role: Any) -> dict[str, str]:
         """A role that does not name Codex means another agent's models."""
         named = options.agent_of(role).partition(":")[0] == "codex"

@@ -30,6 +30,9 @@ class CommandAgent:
         if not self.argv:
             raise BadInput("bad-agent", "command: needs a program", "for example --agent 'command:./my-agent --flag'")
 
+    def program(self, role: Any) -> str:
+        return self.argv[0]
+
     def launch(self, job: Any) -> dict[str, Any]:
         return {"argv": self.argv, "stdin": job.prompt(), "env": {}}
 

@@ -12,6 +12,7 @@ An agent is a class, made with the words behind its name:
     name          its spelling, as the journal keeps it
     reports       the units that it tells the use of (tokens, micro_usd)
     environment   patterns of the variables that its program needs; `barred`: which of these not
+    program(role) what it starts
     check(role)   refuses a role whose front matter asks for what it cannot do
     launch(job)   {argv, stdin, env}: what to start. job.earlier is what it printed when it was interrupted ("": a fresh start),
                   job.going_on() the prompt for going on, job.start the how-many-th start of the attempt
@@ -50,6 +51,8 @@ class Crew:
         self.default = found() if default == "auto" else default  # looked for once: a run does not change hands half-way
         self.by_role = by_role or {}
         self.fallback = fallback or {}
+        self.elsewhere = False  # agents are started as another user, who may have other programs
+        self.said: dict[str, Any] = {}  # what of this was asked for on the command line, for the run to remember
         self._made: dict[str, Any] = {}
         for spelling in (self.default, *self.by_role.values(), *self.fallback.values()):
             self.named(spelling)
@@ -72,9 +75,16 @@ class Crew:
             spelling = self.fallback.get(spelling) or self.fallback.get(spelling.partition(":")[0], "")
 
     def check(self, seat: Any, role: Any) -> None:
-        for agent in self.candidates(seat, role):
+        able = self.candidates(seat, role)
+        for agent in able:
             if hasattr(agent, "check"):
                 agent.check(role)
+        name = able[0].program(role)
+        # A path below the work directory is looked for where the attempt works; another user may see other programs.
+        if not self.elsewhere and ("/" not in name or name.startswith("/")) and not shutil.which(name):
+            where = f"there is no program {name}" if "/" in name else f"{name} is not on the PATH"
+            hint = "install it, give its path, or choose another agent; tenuto doctor shows which there are"
+            raise BadInput("no-program", f"{where}: {able[0].name} cannot play {seat['role']}", hint, agent=able[0].name)
 
     def named(self, spelling: str) -> Any:
         spelling = found() if spelling == "auto" else spelling

@@ -46,6 +46,8 @@ def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeli
         turn.do(new, {"do": "Fork", "source": source, "at_step": step, "at_version": old["version"], "approved": stands}, checked)
         _show(turn, old, new, checked, carried, bodies)
         _tell(turn, old, new, checked, step)
+        if old["settings"].get("crew"):
+            turn.do(new, {"do": "ChangeSettings", "changes": {"crew": old["settings"]["crew"]}})
 
     return start(
         workspace, old["request"], checked["name"], switches=old["switches"], name=name or f"{old['name']} {step}",

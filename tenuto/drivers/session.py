@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tenuto.core.decisions.runs import ENDED
 from tenuto.core.records import Run
 from tenuto.drivers.bound import definition_of, pipeline_of
 from tenuto.drivers.local import Engine
@@ -20,7 +21,7 @@ from tenuto.drivers.persons import decide_gate
 from tenuto.drivers.start import check_crew
 from tenuto.workspace.guard import require_person
 from tenuto.workspace.objects import hash_at
-from tenuto.workspace.turn import Workspace
+from tenuto.workspace.turn import Turn, Workspace
 
 Ask = Callable[[Run], tuple[str, str] | None]
 """Shows the gate to a person: (decision, feedback), or None where nobody answers."""
@@ -33,6 +34,8 @@ def sit(
     if in_advance:
         require_person(f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
     _check(workspace, name, crew)
+    with workspace.turn() as turn:
+        remember(turn, name, crew)
     engine = Engine(workspace, name, crew, settings, watcher)
     while True:
         run = engine.drive()
@@ -71,6 +74,14 @@ def _check(workspace: Workspace, name: str, crew: Any) -> None:
         definition = definition_of(reader, run)
     of_steps = {step: account["limits"] for step, account in run["budget"]["steps"].items()}
     check_crew(definition, run["budget"]["limits"], of_steps, crew)
+
+
+def remember(turn: Turn, name: str, crew: Any) -> None:
+    """Who was asked for goes on with the run, until somebody else is asked for: after a kill nobody has to say it again."""
+    run, said = turn.existing(name), getattr(crew, "said", {})
+    known = run["settings"].get("crew", {})
+    if run["status"] not in ENDED and any(known.get(word) != value for word, value in said.items()):
+        turn.do(name, {"do": "ChangeSettings", "changes": {"crew": said}})
 
 
 def _decide_in_advance(workspace: Workspace, name: str, decision: str) -> Run:

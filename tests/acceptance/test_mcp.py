@@ -265,4 +265,4 @@ def test_without_the_extra_it_says_which_one_is_missing(place: Path) -> None:
     around = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", hidden], cwd=place, env=around, capture_output=True, text=True, check=False)
     error = json.loads(done.stdout)["error"]
-    assert done.returncode == 4 and error["code"] == "extra-missing" and "tenuto[mcp]" in error["hint"]
+    assert done.returncode == 4 and error["code"] == "extra-missing" and "'.[mcp]'" in error["hint"]

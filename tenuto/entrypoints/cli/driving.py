@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -12,7 +13,7 @@ from tenuto.core.records import Run
 from tenuto.entrypoints.cli.frame import Answer
 from tenuto.entrypoints.cli.terminal import say, when
 from tenuto.entrypoints.inert import inert
-from tenuto.errors import BadInput
+from tenuto.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from tenuto.workspace.turn import Workspace
@@ -22,20 +23,41 @@ LIMIT_HELP = "A budget: attempts, tokens, money (dollars), wall_clock (seconds);
 _WAITS = ("waiting_gate", "paused", "parked", "stopped", "blocked")
 
 
-def crew_of(settings: dict[str, Any], agent: str, role_agent: tuple[str, ...]) -> Any:
+def crew_of(workspace: Workspace, settings: dict[str, Any], agent: str, role_agent: tuple[str, ...], run: str = "") -> Any:
+    """What is said now; else what the run was begun with, which its journal knows; else the settings."""
     from tenuto.agents.crew import Crew
+    from tenuto.knowledge import roles
 
-    default = agent or settings.get("agent", "")
+    known = _remembered(workspace, run)
+    default = agent or known.get("agent", "") or settings.get("agent", "")
     if not default:
         raise BadInput(
             "no-agent",
             "nobody is there to do the work",
             "--agent auto (whatever is installed), --agent 'command:./my-agent', or agent: in .tenuto/config.yaml",
         )
-    crew = Crew(default, {**settings.get("roles", {}), **_pairs(role_agent, "--role-agent ROLE=AGENT")}, settings.get("fallback"))
+    given = _pairs(role_agent, "--role-agent ROLE=AGENT")
+    by_role = {**settings.get("roles", {}), **known.get("roles", {}), **given}
+    for role in by_role:
+        roles.find(role, Path(workspace.root))
+    crew = Crew(default, by_role, settings.get("fallback"))
+    crew.elsewhere = bool(settings.get("isolation"))
+    crew.said = {"agent": crew.named(default).name} if agent else {}
+    if given:
+        crew.said["roles"] = {role: crew.named(spelling).name for role, spelling in given.items()}
     if default == "auto":
         say(f"agent: {crew.default} (auto: the first that is installed)")
+    elif not agent and known.get("agent"):
+        say(f"agent: {default} (as before)")
     return crew
+
+
+def _remembered(workspace: Workspace, run: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = workspace.load(run)["settings"].get("crew", {}) if run else {}
+    except NotFound:
+        return {}  # it is known by another name, or only lies in a folder so far
+    return found
 
 
 def switches_of(approval: bool, given: tuple[str, ...]) -> dict[str, bool]:

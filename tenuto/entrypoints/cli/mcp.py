@@ -24,7 +24,7 @@ def command() -> Answer:
     For programs: they start it themselves and speak JSON-RPC with it until they close its input. It needs the extra `mcp`.
     """
     if find_spec("mcp") is None:
-        raise Refused("extra-missing", "the MCP server needs the extra 'mcp', which is not installed", "pip install 'tenuto[mcp]'")
+        raise Refused("extra-missing", "the MCP server needs the extra 'mcp', which is not installed", "pip install '.[mcp]' in a checkout of Tenuto")
     from tenuto.entrypoints.mcp.server import serve
 
     serve()

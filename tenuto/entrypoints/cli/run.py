@@ -68,7 +68,8 @@ def command(
 
     workspace = open_here()
     settings = read_settings(workspace.root)
-    crew = None if start_only else crew_of(settings, agent, role_agent)
+    goes_on = (existing or _current(workspace)) if request is None else existing or ""
+    crew = None if start_only else crew_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:
         _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty})
     if existing is not None or at or (request is None and pipeline):
@@ -124,6 +125,7 @@ def _begin(
     workspace: Workspace, settings: Any, request: str, pipeline: str, name: str, switches: Any, limits: Limits, crew: Any,
     where: tuple[str, bool, str],
 ) -> str:  # fmt: skip
+    from tenuto.drivers.session import remember
     from tenuto.drivers.start import Place, start
 
     text = sys.stdin.read() if request == "-" else request
@@ -132,6 +134,7 @@ def _begin(
     run = start(
         workspace, text, pipeline or settings.get("pipeline", "eight-step"), switches=switches, limits=limits.run,
         of_steps=limits.steps, name=name, crew=crew, place=Place(*where),
+        then=lambda turn, new: remember(turn, new, crew),
     )  # fmt: skip
     return run["id"]
 

@@ -67,7 +67,7 @@ def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, give_
 
     workspace = open_existing()
     run_id, settings = chosen(workspace, run), read_settings(workspace.root)
-    crew = None if no_drive else crew_of(settings, agent, ())
+    crew = None if no_drive else crew_of(workspace, settings, agent, (), run_id)
     if give_up:
         from tenuto.drivers.guided import give_up as lose
 
