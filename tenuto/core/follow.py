@@ -49,8 +49,11 @@ def follow(case: Case, step: Any, outcome: Any) -> list[Any]:
 def _route(case: Case, step: Any, outcome: Any, rule: Any) -> list[Any]:
     run = case.run
     hops: list[Any] = [dict(hop) for hop in rule["route"]]
+    said = run["decisions"][-1]["feedback"] if step["kind"] == "gate" and run["decisions"] else ""
     for hop in hops[:-1] or hops:
         hop["findings"] = _paths(case, step, rule["with"])
+        if said:
+            hop["feedback"] = said
     for hop in hops:
         aggregate: Any = step_of(case.pipeline, hop["step"]).get("aggregate")
         if hop["only"] and aggregate:

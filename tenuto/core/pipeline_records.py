@@ -42,7 +42,9 @@ Rule 3: what runs in a step.
            names by id or file; none matched: all), all.
            on_item_error "stop": the wave's remaining items run, no later wave starts.
            "skip-dependents": everything runs that does not depend on the failed item.
-  gate     a person decides: approve is DONE, reject is ERROR, revise is NEEDS_REVISION.
+  gate     a person decides: approve is DONE, reject is ERROR, revise is NEEDS_REVISION. Everybody on
+           the way back is told the person's words; a waves step that comes first there runs its
+           affected items unless the hop says which.
   action   the engine itself does what the names say. before, after and between name the same
            actions: before the step, after its DONE, between two waves.
 

@@ -98,6 +98,7 @@ def _plan(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
     found += (
         [{"text": line} for text in texts for line in text.splitlines() if "task" in line.lower()] if not found else []
     )
+    found += [{"text": line} for line in (stay["hop"].get("feedback", "") if stay else "").splitlines()]
     turn.do(engine.name, {"do": "PlanVisit", "items": items, "findings": found, "problem": problem}, pipeline)
 
 

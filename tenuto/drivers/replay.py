@@ -59,7 +59,7 @@ class _Player:
         self.run: Run = new_run()
         self.repo = new_repo()
         self.events: list[Any] = []
-        self.plans = [event for event in events if event["type"] == "ItemsPlanned" and event["groups"]]
+        self.plans = _plans(events)
         self.decisions = list(run["decisions"])
         self.used: list[str] = []
         self.assumed: list[str] = []
@@ -110,12 +110,17 @@ class _Player:
                 self.stopped = f"it would {other} in {action['step']}"
 
     def _plan(self, step: str) -> None:
-        """The plans in the order they were read; the last one counts for whatever comes after."""
-        if not self.plans:
+        """What was read in this visit; in a visit that never was, what was read last before it."""
+        visit = self.run["stay"]["visit"] if self.run["stay"] else 1
+        known = [self.plans[step, number] for number in range(visit, 0, -1) if (step, number) in self.plans]
+        plan = next(iter(known or self.plans.values()), None)
+        if plan is None:
             self.stopped = f"no plan is recorded for {step}"
             return
-        plan = self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
-        chosen = [{"text": name} for group in plan["groups"] for name in group]
+        if plan["type"] == "StepEnded":
+            self.say({"do": "PlanVisit", "items": [], "problem": plan["summary"]})
+            return
+        chosen = [{"text": f"task {name}"} for group in plan["groups"] for name in group]
         self.say({"do": "PlanVisit", "items": [item["extra"] for item in plan["items"].values()], "findings": chosen})
 
     def _decide(self, step: str) -> None:
@@ -170,6 +175,22 @@ class _Player:
         step = next(one for one in self.pipeline["steps"] if one["id"] == action["step"])
         for path in [*outputs, *(f"{folder}/{name}" for name in step["evidence_for_next"])]:
             self.say({"do": "StoreArtifact", "name": path, "path": path, "sha256": str(self._ticks), "size": 1})
+
+
+def _plans(events: list[Any]) -> dict[tuple[str, int], Any]:
+    """By step and visit: what was planned there (perhaps that nothing was due), or the end of a visit whose plan could not be carried out."""
+    found: dict[tuple[str, int], Any] = {}
+    here: tuple[str, int] | None = None
+    for event in events:
+        if event["type"] == "StepStarted" and event["hop"]:
+            here = (event["step"], event["iteration"])
+        elif event["type"] == "ItemsPlanned" and here:
+            found[here] = event
+        elif event["type"] == "StepEnded":
+            if here and here not in found and event["verdict"] == "NEEDS_REVISION" and event["summary"]:
+                found[here] = event
+            here = None
+    return found
 
 
 def _known(switches: dict[str, bool], pipeline: Pipeline) -> dict[str, bool]:

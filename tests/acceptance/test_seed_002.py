@@ -146,6 +146,17 @@ def test_pattern_c_ends_with_the_first_done(rounds: int) -> None:
     assert Played(answers).steps().count("verification") == rounds + 1
 
 
+@pytest.mark.parametrize(
+    ("finding", "again"),
+    [("task 2 has no test", ["2", "3"]), ("the build is slow", ["3"]), ("", ["3"])],
+)
+def test_pattern_c_executes_fix_tasks_and_unchanged_done_ones_do_not_run_again(finding: str, again: list[str]) -> None:
+    """Item 3 failed. An item that is done runs again where a finding names it, and not where a finding names nobody."""
+    answers = {"implementation-1-implementer.3-1": "ERROR", "verification-1-v-aggregator-1": "NEEDS_REVISION"}
+    played = Played(answers, findings=[{"text": finding}] if finding else [])
+    assert [name.split(".")[1][0] for name in played.started if name.startswith("implementation-2-")] == again
+
+
 def test_pattern_c_gives_the_planner_verifier_md_in_replan_mode() -> None:
     played = Played({"verification-1-v-aggregator-*": "NEEDS_REVISION"})
     hops = [e["hop"] for e in played.journal if e["type"] == "StepStarted" and e["step"] == "planning"]

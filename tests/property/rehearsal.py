@@ -35,11 +35,11 @@ def item(name: str, *depends_on: str, agent: str | None = None, files: tuple[str
 
 class Rehearsal:
     def __init__(
-        self, name: str, answer: Answer, items: Any = (), switches: Any = None, decide_gate: Any = None
-    ) -> None:
+        self, name: str, answer: Answer, items: Any = (), switches: Any = None, decide_gate: Any = None, findings: Any = ()
+    ) -> None:  # fmt: skip
         self.pipeline: Any = pipeline(name)
         self.answer = answer
-        self.items = list(items)
+        self.items, self.findings = list(items), list(findings)
         self.decide_gate = decide_gate or (lambda gate: "approve")
         self.repo, self.run, self.journal = new_repo(), new_run(), []
         self.dispatched: list[str] = []
@@ -87,7 +87,7 @@ class Rehearsal:
             case "do":
                 self.say({"do": "RecordAction", "action": action["as"]})
             case "plan":
-                self.say({"do": "PlanVisit", "items": self.items, "findings": []})
+                self.say({"do": "PlanVisit", "items": self.items, "findings": self.findings})
             case "ask":
                 self.say({"do": "OpenGate", "name": action["step"], "prompt": "?"})
                 self.say({"do": "DecideGate", "decision": self.decide_gate(action["step"]), "who": "p"})

@@ -190,7 +190,8 @@ def _choose(run: Any, items: Any, which: str, findings: Any) -> list[str]:
     """The items of this stay, as the hop says: due, failing, affected, all."""
     from tenuto.core.selection import affected, due
 
-    named = affected(items, findings)["items"] if findings else []
+    found = affected(items, findings)
+    named = found["items"] if len(found["unmatched"]) < len(findings) else []  # a finding that names nobody names nobody as failing
     if which == "all" or (which == "affected" and not named):
         return [item["id"] for item in items]
     if which == "affected":

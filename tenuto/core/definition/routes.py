@@ -239,6 +239,8 @@ def _hops(view: View, step: Step, atlas: Atlas) -> list[Hop]:
         if not view.entries():
             view.note("missing", "a route needs at least one step", "for example route: [design]")
         return []
+    if step["kind"] == "gate" and found[0]["items"] == "due" and isinstance(view.entries()[0].value, str):
+        found[0]["items"] = "affected"  # a person sends the work back: what is done is not done yet
     here = atlas.order[step["id"]]
     for entry, known in zip(view.entries(), found, strict=False):
         there = atlas.by_id[known["step"]]
