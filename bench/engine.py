@@ -16,17 +16,32 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import shutil
 import sqlite3
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tenuto
-from bench.environments import KNOWN, Peer, Unavailable, title
-from bench.measured import Bars, Figure, Section, Table, Times, in_folder, interleave, median_ms, number, ratio
+from bench.environments import KNOWN, Peer, Unavailable, program, title
+from bench.measured import (
+    ROOT,
+    Bars,
+    Figure,
+    Section,
+    Table,
+    Times,
+    folder,
+    in_folder,
+    interleave,
+    median_ms,
+    number,
+    ratio,
+)
 from bench.peers.answering import ATTEMPTS, CAP, STEPS, followers, graph
 from tenuto.agents.crew import Crew
 from tenuto.drivers.inside import Inside, Result, Work, drive
@@ -52,6 +67,7 @@ def measure() -> Section:
     finally:
         for peer in peers:
             peer.close()
+    flushed = flushes([peer.name for peer in peers], missing)
     walls = statistics.median(in_folder(rolling) for _ in range(ROLLING_ROUNDS))
     figures = [Figure("a durable chain of 200 steps", ratio(chains, "Tenuto", "bare"), 2.0, "x", "a bare loop")]
     if "langgraph" in chains:
@@ -69,8 +85,15 @@ def measure() -> Section:
         Figure("wall clock, rolling order", walls / critical_path(), 1.02, "x", "the critical path"),
     ]
     tables = [
-        told(f"A durable chain of {STEPS} steps", chains, STEPS, "bare asyncio loop, one commit per step"),
-        told(f"{ATTEMPTS:,} attempts, {CAP} at a time", queues, ATTEMPTS, "bare ready queue, group commit", QUEUE_NOTE),
+        told(f"A durable chain of {STEPS} steps", chains, STEPS, "bare asyncio loop, one commit per step", flushed),
+        told(
+            f"{ATTEMPTS:,} attempts, {CAP} at a time",
+            queues,
+            ATTEMPTS,
+            "bare ready queue, group commit",
+            {},
+            QUEUE_NOTE,
+        ),
         wall_clock(walls),
     ]
     plots: list[Any] = [
@@ -110,16 +133,35 @@ def works(
     return made | {peer.name: lambda peer=peer: peer.ask(work) for peer in peers}  # type: ignore[misc]
 
 
-def told(name: str, times: Times, each: int, bare: str, note: str = "") -> Table:
-    rows = [
-        [
-            bare if who == "bare" else title(who) if who in KNOWN else who,
-            number(median_ms(times, who) / each, "ms"),
-            number(ratio(times, who, "bare")),
-        ]
-        for who in times
-    ]
-    return Table(name, ["", "each", "to bare"], rows, note)
+def told(name: str, times: Times, each: int, bare: str, flushed: dict[str, float], note: str = "") -> Table:
+    rows = []
+    for who in times:
+        label = bare if who == "bare" else title(who) if who in KNOWN else who
+        counted = [f"{flushed[who]:.1f}" if who in flushed else ""] if flushed else []
+        rows.append([label, number(median_ms(times, who) / each, "ms"), number(ratio(times, who, "bare")), *counted])
+    return Table(name, ["", "each", "to bare", *(["flushes each"] if flushed else [])], rows, note)
+
+
+COUNTED = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from bench import engine as e; e.in_folder(getattr(e, sys.argv[2]))"
+)
+
+
+def flushes(peers: list[str], missing: list[str]) -> dict[str, float]:
+    """Per step of the chain, with what a start and an end take: a number that no other work on the machine moves."""
+    if not shutil.which("strace"):
+        missing.append("flushes: there is no strace here")
+        return {}
+    ours = [sys.executable, "-c", COUNTED, str(ROOT)]
+    programs = {"bare": [*ours, "bare_chain"], "Tenuto": [*ours, "chain"]} | {name: program(name) for name in peers}
+    found = {}
+    for who, words in programs.items():
+        with folder() as made:
+            strace = ["strace", "-f", "-qq", "-o", str(made / "trace"), "-e", "trace=fsync,fdatasync"]
+            asked = f"chain {made}\n" if who in KNOWN else ""
+            subprocess.run([*strace, *words], check=True, input=asked, text=True, capture_output=True)
+            found[who] = (made / "trace").read_text().count("sync(") / STEPS
+    return found
 
 
 def bars(times: Times) -> list[tuple[str, float]]:

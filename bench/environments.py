@@ -38,8 +38,7 @@ class Unavailable(Exception):
 class Peer:
     def __init__(self, name: str) -> None:
         self.name = name
-        python = install(name)
-        words = [str(python), str(ROOT / "bench" / "peers" / f"with_{name}.py")]
+        words = program(name)
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(HOME),
@@ -74,6 +73,10 @@ class Peer:
             self.program.kill()
             self.program.wait()
         self.log.close()
+
+
+def program(name: str) -> list[str]:
+    return [str(install(name)), str(ROOT / "bench" / "peers" / f"with_{name}.py")]
 
 
 def title(name: str) -> str:
