@@ -86,6 +86,7 @@ def check(view: View, pipeline: Pipeline, roles: Collection[str] | Mapping[str, 
     _reach(steps)
     _counters(steps)
     _gates(steps)
+    _memory(view, steps, pipeline)
     _outputs(steps)
     _inputs(steps, pipeline)
     _evidence(steps)
@@ -133,6 +134,19 @@ def _gates(steps: list[tuple[View, Step]]) -> None:
             if passed:
                 message = f"'{step['id']}' goes on to '{outcome['to']}', past the gate '{passed[0]}'"
                 view.note("past-a-gate", message, f"go on to {passed[0]}: it is open where its switch is off")
+
+
+def _memory(view: View, steps: list[tuple[View, Step]], pipeline: Pipeline) -> None:
+    """initial-request.md and memory.md are files of feature_docs, in its own folder: elsewhere nobody would write them, or undo a change."""
+    if "feature_docs" in pipeline["shown_as"] and pipeline["documents"] == "docs/feature/{slug}":
+        return
+    hint = "shown_as: feature_docs, and documents: docs/feature/{slug}"
+    if pipeline["memory"] == "run":
+        view.get("memory").note("contradiction", "the memory of a run is a file of feature_docs", hint)
+    for own, step in steps:
+        for action in step["action"] if step["kind"] == "action" else []:
+            if action in ("write-request", "initialize-memory"):
+                own.get("action").note("contradiction", f"{action} writes a file of feature_docs", hint)
 
 
 def _counters(steps: list[tuple[View, Step]]) -> None:
