@@ -36,16 +36,28 @@ class Told:
 
 def ask(root: str, *words: str, given: str = "") -> Told:
     """Run it, whatever comes of it."""
+    return ask_together(root, words, given=given)[0]
+
+
+def ask_together(root: str, *questions: tuple[str, ...], given: str = "") -> list[Told]:
+    """Several that change nothing, at the same time: most of what a short one takes is its start."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KNOWN}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "GIT_EDITOR": "true", "LC_ALL": "C"}
+    pipe = subprocess.PIPE
+    begun: list[subprocess.Popen[bytes]] = []
     try:
-        done = subprocess.run(
-            ["git", *_ALWAYS, *words], cwd=root, env=environment, capture_output=True, check=False,
-            input=given.encode("utf-8", "surrogateescape"),
-        )  # fmt: skip
+        for words in questions:
+            begun.append(
+                subprocess.Popen(
+                    ["git", *_ALWAYS, *words], cwd=root, env=environment, stdin=pipe, stdout=pipe, stderr=pipe
+                )
+            )
     except OSError as error:
-        return Told(127, b"", str(error).encode())
-    return Told(done.returncode, done.stdout, done.stderr)
+        for process in begun:
+            process.communicate()
+        return [Told(127, b"", str(error).encode()) for _ in questions]
+    answers = [process.communicate(given.encode("utf-8", "surrogateescape")) for process in begun]
+    return [Told(process.returncode, *answer) for process, answer in zip(begun, answers, strict=True)]
 
 
 def tell(root: str, *words: str, given: str = "") -> str:
@@ -86,9 +98,8 @@ def photograph(root: str, base: str = "") -> Photograph | None:
     Against a commit, not against HEAD: an agent that commits what it did has still done it. Ignored files are not seen.
     """
     known = base or head(root)
-    changed = ask(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", known) if known else None
-    tracked = changed if changed is not None else ask(root, "ls-files", "-z")
-    others = ask(root, "ls-files", "--others", "--exclude-standard", "-z")
+    changed = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", known) if known else ("ls-files", "-z")
+    tracked, others = ask_together(root, changed, ("ls-files", "--others", "--exclude-standard", "-z"))
     if tracked.status != 0 or others.status != 0:
         return None
     names = [name for told in (tracked, others) for name in told.out.split("\0") if name]
