@@ -141,13 +141,7 @@ def in_folder(work: Callable[[Path], float]) -> float:
 
 def number(value: float, unit: str = "") -> str:
     """Three digits that mean something."""
-    text = (
-        f"{value:,.0f}"
-        if value >= 100
-        else f"{value:.1f}"
-        if value >= 20
-        else f"{value:.2f}"
-        if value >= 0.1
-        else f"{value:.3f}"
+    digits = (
+        0 if value >= 100 or value == int(value) else 1 if value >= 20 else 3 if value < 0.1 or 1 < value < 1.1 else 2
     )
-    return f"{text} {unit}".strip() if unit != "x" else f"{text} x"
+    return f"{value:,.{digits}f} {unit}".strip()

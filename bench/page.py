@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.drawing import draw
 from bench.measured import ROOT, Bars, Figure, Section, Table, number
 
+LOAD = os.getloadavg()[0]
 PAGE = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "performance"
 
@@ -109,7 +110,7 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"on {os.cpu_count()} cores ({processor()}) with {memory:.0f} GB, {system}, Python {platform.python_version()}, "
-        f"SQLite {sqlite3.sqlite_version}, Tenuto {version()}"
+        f"SQLite {sqlite3.sqlite_version}, Tenuto {version()}; other work on the machine when it began: load {LOAD:.1f}"
     )
 
 
