@@ -16,6 +16,7 @@ import tenuto
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
 from tenuto.stores.sqlite import SqliteJournal
+from tenuto.workspace import publish, reconcile
 from tenuto.workspace.examine import examine
 from tenuto.workspace.repair import restore
 
@@ -90,6 +91,17 @@ def _turn(workspace: Any, name: str, restored: list[str]) -> list[str]:
             restored.append(path)
             restore(workspace, path)
     return [f"{name}: refused again and again: {restored}"]
+
+
+@contextlib.contextmanager
+def impatient() -> Iterator[None]:
+    """Nobody else writes here: a broken file gets no better by waiting for its writer."""
+    kept = publish._WAIT_STEPS, reconcile._ABANDONED_STEPS
+    publish._WAIT_STEPS = reconcile._ABANDONED_STEPS = 1
+    try:
+        yield
+    finally:
+        publish._WAIT_STEPS, reconcile._ABANDONED_STEPS = kept
 
 
 def write_tree(root: Path, tree: dict[str, bytes | None]) -> None:

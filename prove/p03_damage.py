@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prove.frame import Amount, Progress, Result, alone, dice, merged, place, silent, spread
-from prove.looking import heads, opened, read_tree, state_folder
+from prove.looking import heads, impatient, opened, read_tree, state_folder
 from prove.scenes import BY_NAME, begin, play
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
@@ -92,7 +92,7 @@ def _repository(root: Path, scene: str, path: str) -> Tree:
 def _damage(job: Job) -> Result:
     scene, path, full, part, parts, broken = job
     violations, counted = list[str](), {"named": 0, "taken in as an edit": 0, "without effect": 0}
-    with alone(), place() as work, _broken(broken):
+    with alone(), place() as work, impatient(), _broken(broken):
         root = work / "repository"
         tree = _repository(root, scene, path)
         if path.endswith("objects"):

@@ -22,7 +22,7 @@ from typing import Any
 
 from prove.frame import Amount, Progress, Result, alone, dice, merged, place, spread
 from prove.fuzz import FEATURE, FLOW, FLOW_FIELDS, HOOKS, STAGED, STAGED_FIELDS, Fuzz
-from prove.looking import opened
+from prove.looking import impatient, opened
 from prove.scenes import PIPELINE
 from tenuto.encoding import NotJson, dumps, loads_strict
 from tenuto.entrypoints.envelope import explain, failure, success, understand
@@ -55,7 +55,7 @@ def _chunk(job: tuple[int, int, bool]) -> Result:
     fuzz = Fuzz(dice("input", number))
     kinds = dict.fromkeys(("answered", "refused by name"), 0)
     violations: list[str] = []
-    with alone(), place() as work, _impatient(), _broken(broken):
+    with alone(), place() as work, impatient(), _broken(broken):
         here = os.getcwd()
         try:
             for begun in range(0, count, A_REPOSITORY):
@@ -296,19 +296,6 @@ def _where(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return f"{trace.tb_frame.f_code.co_filename.rpartition('/tenuto/')[2]}:{trace.tb_lineno}" if trace else "?"
-
-
-@contextlib.contextmanager
-def _impatient() -> Iterator[None]:
-    """Nobody else writes here: a broken file gets no better by waiting for its writer."""
-    from tenuto.workspace import publish, reconcile
-
-    kept = publish._WAIT_STEPS, reconcile._ABANDONED_STEPS
-    publish._WAIT_STEPS = reconcile._ABANDONED_STEPS = 1
-    try:
-        yield
-    finally:
-        publish._WAIT_STEPS, reconcile._ABANDONED_STEPS = kept
 
 
 @contextlib.contextmanager

@@ -47,14 +47,14 @@ def known(turn: Turn, key: str, found: bytes) -> bool:
 
 
 def _is_torn(turn: Turn, key: str, found: bytes) -> bool:
-    """We died while we wrote what we had merged into the file that we held: new text, then old text, or blanks."""
+    """We died while we wrote what we had merged into the file that we held: new text, then old text, or empty lines."""
     bodies = [body for _, body, _, _ in turn.tx.renders(key) if body is not None]
     for new in bodies[:1]:
         at = next((n for n, (a, b) in enumerate(zip(new, found, strict=False)) if a != b), min(len(new), len(found)))
         rest = found[at:]
         if not rest:  # a beginning only: our write never makes the file shorter than what stood there
             return any(len(old) <= at for old in bodies[1:])
-        if at and (not rest.strip() or any(rest == old[at : len(found)] for old in bodies[1:])):
+        if at and (not rest.strip(b"\n") or any(rest == old[at : len(found)] for old in bodies[1:])):
             return True
     return False
 
