@@ -5,4 +5,7 @@ The name is the one that `python -m prove.mutants` shows; it changes with the co
 
 from __future__ import annotations
 
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "visits:step_of:number:0 -> 1": "where the search begins is a hint: what stands there is compared with the name",
+    "visits:step_of:drop:_seen_at[name] = place -> pass": "without the hint all steps are looked at",
+}

@@ -16,20 +16,11 @@ def iso(milliseconds: int) -> str:
     year, month, day = _civil(days)
     hour, rest = divmod(second_of_day, 3600)
     minute, second = divmod(rest, 60)
-    text = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
-    if 0 < year < 10_000:  # others are no times, written this way
-        _remember(text, milliseconds)
-    return text
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
 
 
-_read: dict[str, int | None] = {}  # the same few times are asked for again and again
+_read: dict[object, int | None] = {}  # the same few times are asked for again and again
 _READ = 64
-
-
-def _remember(text: str, milliseconds: int | None) -> None:
-    if len(_read) >= _READ:
-        _read.clear()
-    _read[text] = milliseconds
 
 
 def milliseconds(text: object) -> int | None:
@@ -37,7 +28,9 @@ def milliseconds(text: object) -> int | None:
     if not isinstance(text, str):
         return None
     if text not in _read:
-        _remember(text, _milliseconds(text))
+        if len(_read) >= _READ:
+            _read.clear()
+        _read[text] = _milliseconds(text)
     return _read[text]
 
 

@@ -294,3 +294,17 @@ def test_a_step_is_found_by_its_name_wherever_it_stands() -> None:
     assert visits.step_of(one, "q") is one["steps"][1] and visits.step_of(other, "q") is other["steps"][0] and visits.step_of(one, "q") is one["steps"][1]
     with pytest.raises(KeyError):
         visits.step_of(other, "p")
+
+
+def test_a_step_is_found_by_its_name_wherever_another_pipeline_had_it() -> None:
+    def pipeline(*names: str) -> Any:
+        return {"steps": [{"id": name} for name in names]}
+
+    long, short, turned = pipeline("one", "two", "three"), pipeline("three"), pipeline("two", "three", "one")
+    for asked in (long, short, turned, short, long):
+        for step in asked["steps"]:
+            assert visits.step_of(asked, step["id"]) is step
+    visits.step_of(long, "three")
+    for other in (short, pipeline("one", "two")):
+        with pytest.raises(KeyError):
+            visits.step_of(other, "two" if other is short else "three")
