@@ -18,6 +18,8 @@ def summary(run: Run) -> str:
         parts += ["", f"ERROR: {_line(run['failure']['error'])}"]
     parts += ["", "## Steps", "", "| Step | Visit | Result |", "| --- | --- | --- |"]
     parts += [f"| {visit['step']} | {visit['iteration']} | {visit['status']} |" for visit in run["visits"]]
+    if unresolved(run):
+        parts += ["", f"Went on without a DONE of: {', '.join(unresolved(run))}"]
     parts += [*_items(run), *_checks(run), *_false_claims(run)]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -35,9 +37,16 @@ def pull_request(run: Run, folder: str) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def unfinished(run: Run) -> list[str]:
-    """Items that were planned and never started, or did not end well, by name."""
-    return [name for name, item in run["items"].items() if item["status"] in ("pending", "skipped")]
+def unfinished(run: Run, *states: str) -> list[str]:
+    """Items that were planned and never started (or are in these states), by name."""
+    return [name for name, item in run["items"].items() if item["status"] in (states or ("pending", "skipped"))]
+
+
+def unresolved(run: Run) -> list[str]:
+    """Steps that a run which ended well went on from without their DONE."""
+    if run["status"] not in ("completed", "poc-complete", "graduated"):
+        return []
+    return [f"{name} ({step['verdict']})" for name, step in run["steps"].items() if step["verdict"] not in (None, "", "DONE")]
 
 
 def _items(run: Run) -> list[str]:
@@ -57,6 +66,7 @@ def _open_ends(run: Run) -> list[str]:
         for name, item in run["items"].items()
         if item["status"] != "completed"
     ]
+    left += [f"- the run went on without a DONE of {step}" for step in unresolved(run)]
     return ["", "## Not done", "", *left] if left else []
 
 

@@ -181,13 +181,14 @@ def ended(run: Run) -> Answer:
 
 
 def _left(run: Run) -> list[str]:
-    """What somebody should know once a run has ended: its branch, what was stashed, items that never started."""
+    """What somebody should know once a run has ended: what was not done, its branch, what was stashed."""
     if run["status"] in _WAITS or run["status"] in ("running", "created", "restarting"):
         return []
-    from tenuto.drivers.summary import unfinished
+    from tenuto.drivers.summary import unfinished, unresolved
 
-    settings, never = run["settings"], unfinished(run)
-    lines = [f"  never started: {', '.join(never)}"] if never else []
+    settings = run["settings"]
+    told = {"went on without a DONE of": unresolved(run), "failed": unfinished(run, "failed"), "never started": unfinished(run)}
+    lines = [f"  {what}: {', '.join(names)}" for what, names in told.items() if names]
     if settings.get("branch"):
         text = run["artifacts"].get("pull-request.md", {"path": ""})["path"]
         lines.append(f"  branch {settings['branch']}" + (f", pull-request text in {text}" if text else ""))

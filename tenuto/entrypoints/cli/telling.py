@@ -75,6 +75,9 @@ def _ended(e: Any, run: Run) -> str | None:
 
 def _routed(e: Any, run: Run) -> str | None:
     hops = " > ".join(hop["step"] for hop in e["queue"])
+    if e["carry"]:
+        handed = "; ".join(f"{', '.join(one['paths'])} as {one['name']}" for one in e["carry"].values())
+        return f"on to {hops} all the same, with {handed}"
     return f"back to {hops} ({e['route']}, {run['routes'].get(e['route'], 1)} so far)" if e["route"] else None
 
 

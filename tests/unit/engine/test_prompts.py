@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import tenuto
 from tenuto.drivers.guided import hand_out
@@ -64,3 +67,28 @@ def test_a_long_memory_keeps_its_newest_entries_and_says_what_was_left_out(repos
 def test_a_memory_that_cannot_be_read_stops_nobody(repository: Path) -> None:
     (repository / MEMORY / "decisions.md").mkdir(parents=True)
     assert data(first_prompt(repository), "project memory") == "[it cannot be read]"
+
+
+CARRIED = """\
+name: carried
+documents: docs/{slug}
+steps:
+  - id: review
+    agent: {role: v-feature, out: review.md, verdicts: [DONE, NEEDS_REVISION, ERROR]}
+    on: {NEEDS_REVISION: {go_on: planning, carry: constraints}}
+  - {id: planning, agent: {role: planner, in: [review.md], out: plan.md}}
+"""
+
+
+@pytest.mark.parametrize(("verdict", "handed"), [("NEEDS_REVISION", True), ("DONE", False)])
+def test_what_is_not_resolved_is_handed_on_under_its_name(
+    say: Any, repository: Path, script: Any, verdict: str, handed: bool
+) -> None:
+    """The planner knows that the review was never content, and that it has to plan within that."""
+    (repository / ".tenuto/pipelines/carried.yaml").write_text(CARRIED)
+    agent = script(f"answers: [{{for: {{role: v-feature}}, files: {{'{{out}}': x}}, reply: '{verdict}: so'}}]")
+    told = say("run", "Add x", "--pipeline", "carried", "--name", "r", "--agent", agent)
+    assert told.status == 0
+    prompt = say("logs", "r", "planning-1-planner-1", "--of", "prompt").out
+    assert ("what is not resolved is handed to you as constraints:\n- docs/r/review.md" in prompt) is handed
+    assert ("went on without a DONE of: review (NEEDS_REVISION)" in told.out) is handed, "and whoever reads the end knows it, too"

@@ -104,6 +104,13 @@ def test_each_thing_that_matters_is_one_line() -> None:
     assert any(told.startswith("spec: spec DONE after ") for told in lines)
 
 
+def test_a_review_that_is_never_content_is_said_when_the_run_goes_on_all_the_same() -> None:
+    play = Rehearsal("eight-step", lambda a: "NEEDS_REVISION" if a["role"] == "ct-aggregator" else "DONE", [item("1")])
+    play.play()
+    lines = [told for event in play.journal if (told := line(event, play.run))]
+    assert "on to planning all the same, with design_critical_review.md as constraints" in lines
+
+
 def test_without_a_terminal_watching_tells_everything_and_ends_with_the_run(say: Say, script: Script) -> None:
     driven = say(*RUN, "--agent", script())
     watched = say("watch", "r")
