@@ -1,7 +1,8 @@
 """Promise 9: declared secrets never reach disk, logs or output; an agent's environment is the allow-list exactly.
 
-Canaries sit in the environment that Tenuto is started with: some that nobody declared, which no agent may see, and some that
-the settings declare (`environment:`), which agents get and nobody else. After a run, with every way to look at it, none of
+Canaries sit in the environment that Tenuto is started with: some that nobody declared, which no agent may see, some that
+the settings hand on (`environment:`), which agents get and nobody else, and some that are declared secret (`secrets:`), which an
+agent says out loud. After a run, with every way to look at it, none of
 them stands in any file or in anything that was said. Others slip in through every door there is (a request, a reply, an
 artifact, a question's answer, a hook); `tenuto forget` takes them out, and the chain still verifies.
 """
@@ -19,7 +20,7 @@ from tenuto.drivers.jobs import ENVIRONMENT
 from tenuto.encoding import dumps
 
 WORLDS, EACH = 5, 40
-HIDDEN, DECLARED = 20, 8  # of a world's canaries; the others slip in
+HIDDEN, DECLARED = 20, 8  # of a world's canaries; the others slip in. Half of the declared ones are secret
 PIPELINE = """\
 name: small
 documents: docs/feature/{slug}
@@ -45,8 +46,9 @@ if [ "$TENUTO_ROLE" = designer ] && [ ! -e {folder}/asked ]; then
 fi
 for path in $TENUTO_OUTPUTS; do mkdir -p "$(dirname $path)"; echo "# $TENUTO_ROLE: {artifact}" > $path; done
 [ "$TENUTO_ROLE" = designer ] && echo "- {memory}" >> docs/feature/x/memory.md
-echo "to the log: {error}" >&2
-echo "DONE: {reply}"
+echo "to the log: {error} $DECLARED_4_KEY$DECLARED_5_KEY" >&2
+echo "I was given $DECLARED_6_KEY, and $DECLARED_7_KEY"
+echo "DONE: {reply} $DECLARED_4_KEY"
 """
 LOOKS = (
     ["list"], ["status", "x"], ["history", "x"], ["logs", "x"], ["artifacts", "x"], ["memory", "x"], ["metrics", "x", "--format", "detailed"],
@@ -108,7 +110,9 @@ class World:
         self.home.mkdir()
         (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
         (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE)
-        (self.root / ".tenuto" / "config.yaml").write_text(f"environment: [{', '.join(self.declared)}]\n")
+        (self.root / ".tenuto" / "config.yaml").write_text(
+            f"environment: [{', '.join(list(self.declared)[:4])}]\nsecrets: [{', '.join(list(self.declared)[4:])}]\n"
+        )
         agent = folder / "agent.sh"
         text = AGENT.replace("{folder}", str(folder))
         for door, canary in self.slipped.items():

@@ -43,6 +43,7 @@ class Where(NamedTuple):
     environment: dict[str, str]
     pool: str
     left: float | None = None  # seconds that the run may still use
+    masked: tuple[str, ...] = ()  # variables whose values are kept out of its output
 
 
 def titled(kind: str, number: int, name: str = "") -> str:
@@ -98,6 +99,7 @@ def _launch(where: Where, name: str, directory: str, command: str, limit: float)
         "attempt": f"{where.attempt}.{name}", "argv": ["sh", "-c", f"exec 2>&1\n{command}"], "cwd": where.workdir, "stdin": None,
         "env": where.environment, "limit": limit if where.left is None else min(limit, max(where.left, 0.1)), "grace": _GRACE,
         "output_cap": _KEPT, "pool": where.pool, "cap": _TOGETHER,
+        **({"masked": list(where.masked)} if where.masked else {}),  # type: ignore[typeddict-item]
     })  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
 from tenuto.drivers.jobs import Job
 from tenuto.encoding import digest, dumps, loads
+from tenuto.supervise.masking import SHORTEST
 from tenuto.workspace.turn import Turn
 
 Judged = tuple[str, str, dict[str, Any]]
@@ -125,11 +126,22 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     strayed = (engine.trees.damage(job, changed) if job.isolated else "") or engine.boundary.strayed(job, changed, in_flight(run))
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
     receipt = receipts.check(job, _kept(f"{directory}/before.json"), "" if unproven else told["verdict"], directory)
-    receipt["problem"] = unproven or receipt["problem"]
+    receipt["problem"] = unproven or receipt["problem"] or _leak(engine, job, receipt)
     seen = {"verdict": told["verdict"], "changed": changed, "receipt": receipt}
     if receipts.wants_checks(job, engine.settings.get("checks", {})):
         keep(path, seen)
     return seen
+
+
+def _leak(engine: Any, job: Job, receipt: Any) -> str:
+    """An output that holds what was declared secret is not taken in; where it stands, it is the agent's doing."""
+    for name in engine.settings.get("secrets", []):
+        value = os.environ.get(name, "").encode("utf-8", "surrogateescape")
+        for path in receipt["outputs"] if len(value) >= SHORTEST else ():
+            with open(os.path.join(job.workdir, path), "rb") as file:
+                if value in file.read():
+                    return f"the output {path} holds the value of {name}, which is secret"
+    return ""
 
 
 def photograph_memory(run: Run) -> str:
@@ -172,11 +184,12 @@ def give_up(engine: Any, job: Job) -> None:
 
 
 def _where(engine: Any, job: Job) -> Where:
-    environment = job.environment(dict(os.environ), engine.settings.get("environment", []))
+    secrets = engine.settings.get("secrets", [])
+    environment = job.environment(dict(os.environ), [*engine.settings.get("environment", []), *secrets])
     left = time_left(job.run, job.step["id"], engine.workspace.clock())
     return Where(
         f"{engine.name}.{job.name}", job.workdir, f"{engine.folder}/{job.name}/checks", environment,
-        f"{engine.workspace.state}/check-slots", None if left is None else left / 1000,
+        f"{engine.workspace.state}/check-slots", None if left is None else left / 1000, tuple(secrets),
     )  # fmt: skip
 
 

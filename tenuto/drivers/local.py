@@ -212,11 +212,13 @@ class Engine:
         keep(f"{directory}/before.json", continuing.photograph(self, job, directory))
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
             file.write(told["stdin"])
-        more = [*self.settings.get("environment", []), *continuing.names_for(agent, os.environ)]
+        secrets = self.settings.get("secrets", [])
+        more = [*self.settings.get("environment", []), *secrets, *continuing.names_for(agent, os.environ)]
         attempts.launch(directory, {
             "attempt": f"{self.name}.{name}.{start}", "argv": [*protection.prefix(self.settings), *told["argv"]], "cwd": job.workdir, "stdin": f"{directory}/prompt",
             "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": _GRACE,
             "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
+            **({"masked": secrets} if secrets else {}),  # type: ignore[typeddict-item]
         })  # fmt: skip
         if start > 1:
             self._heard(directory)

@@ -49,6 +49,7 @@ SETTINGS: dict[str, Setting] = {
     "pipeline": Setting("the name of a pipeline", _text, "eight-step"),
     "checks": Setting("a mapping of names to commands", _named_texts, "{build: make, tests: make test}"),
     "environment": Setting("a list of names of variables", _texts, "[MY_API_URL]"),
+    "secrets": Setting("a list of names of variables", _texts, "[MY_API_TOKEN]"),
     "workspace": _one_of(WORKSPACES),
     "setup": Setting("run and copy, each a list", _parts(run=_texts, copy=_texts), "{run: [npm ci], copy: [.env]}"),
     "gates": _one_of(LEVELS),

@@ -25,13 +25,18 @@ else:
 NOT_STARTED = 127
 
 
-def start(spec: StoredSpec, environment: Mapping[str, str], directory: str, cgroup: str | None) -> tuple[int, int]:
-    """The agent's pid, and a descriptor that holds the reason where it could not be started."""
+def start(
+    spec: StoredSpec, environment: Mapping[str, str], directory: str, cgroup: str | None, outputs: list[int]
+) -> tuple[int, int]:
+    """The agent's pid, and a descriptor that holds the reason where it could not be started.
+
+    `outputs`: what it writes to, where that is not the files in its directory.
+    """
     readable, writable = os.pipe()
     supervisor = os.getpid()
     pid = _fork(cgroup)
     if pid == 0:
-        _become_agent(spec, environment, directory, supervisor, writable)
+        _become_agent(spec, environment, directory, supervisor, writable, outputs)
     os.close(writable)
     os.set_blocking(readable, False)
     return pid, readable
@@ -62,6 +67,7 @@ def _become_agent(
     directory: str,
     supervisor: int,
     writable: int,
+    outputs: list[int],
 ) -> NoReturn:
     doing = "start"
     try:
@@ -74,7 +80,8 @@ def _become_agent(
         os.dup2(os.open(spec["stdin"] or os.devnull, os.O_RDONLY), 0)
         doing = "write the output of"
         for number, name in ((1, "stdout"), (2, "stderr")):
-            os.dup2(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_APPEND), number)
+            held = outputs[number - 1] if outputs else os.open(os.path.join(directory, name), os.O_WRONLY | os.O_APPEND)
+            os.dup2(held, number)
         doing = f"use the working directory {spec['cwd']!r} for"
         os.chdir(spec["cwd"])
         doing = "start"

@@ -33,6 +33,7 @@ class Spec(TypedDict):
     pool: str  # directory of the slots
     cap: int
     cgroup: NotRequired[bool]  # False: do not use one even where we may
+    masked: NotRequired[list[str]]  # variables whose values are kept out of its output
 
 
 class StoredSpec(TypedDict):
@@ -47,6 +48,7 @@ class StoredSpec(TypedDict):
     pool: str
     cap: int
     cgroup: NotRequired[bool]
+    masked: NotRequired[list[str]]
 
 
 class Launch(TypedDict):

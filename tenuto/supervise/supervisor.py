@@ -149,8 +149,7 @@ class Supervision:
         return None
 
     def _start(self, slot: Slot) -> None:
-        cap = self.spec["output_cap"]
-        self.outputs = [Output(os.path.join(self.directory, name), cap) for name in ("stdout", "stderr")]
+        opened = self._open_outputs()
         if not cgroups.make(self.claim["cgroup"]):
             self.claim["cgroup"] = None
         # Written first without the agent: where this file is missing, the agent certainly never ran.
@@ -160,12 +159,26 @@ class Supervision:
         environment = {**self.environment, processes.MARK: self.spec["attempt"]}
         self.started = started["at"]
         self.began = time.monotonic()
-        self.agent, self.exec_report = agent.start(self.spec, environment, self.directory, self.claim["cgroup"])
+        self.agent, self.exec_report = agent.start(self.spec, environment, self.directory, self.claim["cgroup"], opened)
         started["agent"] = identity.identify(self.agent)
         try:
             records.publish(path, started, durable=False)
         except OSError:
             pass  # only for those who look; the agent runs, and that is on record
+
+    def _open_outputs(self) -> list[int]:
+        """Descriptors for the agent where its output must not reach the disk as it is; [] where it opens the files itself."""
+        cap, paths = self.spec["output_cap"], [os.path.join(self.directory, name) for name in ("stdout", "stderr")]
+        if self.spec.get("masked"):
+            from tenuto.supervise.masking import MaskedOutput, values
+
+            secrets = values(self.environment, self.spec["masked"])
+            if secrets:
+                held = [MaskedOutput(path, cap, secrets) for path in paths]
+                self.outputs = [*held]
+                return [output.descriptor for output in held]
+        self.outputs = [Output(path, cap) for path in paths]
+        return []
 
     def _watch(self) -> None:
         """Until the agent has ended, its time is over, or it is to be cancelled."""
