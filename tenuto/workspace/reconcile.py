@@ -145,6 +145,8 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
             os.lseek(file, 0, 0)
             body = read_all(file)
             sha, size = digest(body), len(body)
+            if b"\0" in body and known and _show_again(turn, run, path, known[1]["sha256"], body):
+                return
             turn.tx.put_blob(sha, body)
         else:
             sha, size, _ = import_open_file(turn.workspace.state, file)
@@ -155,6 +157,16 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
         run["id"], {"do": "StoreArtifact", "name": name, "path": path, "sha256": sha, "size": size, "by": "external"}
     )
     turn.tx.remember(key, (sha, None, run["id"], run["version"]))
+
+
+def _show_again(turn: Turn, run: Run, path: str, sha: str, found: bytes) -> bool:
+    """A text that holds NULs now is nobody's edit: a crash of the machine blanked it. False where it held some before."""
+    ours = turn.tx.blob(sha)
+    if ours is None or b"\0" in ours:
+        return False
+    quarantine(turn, path, found, "it held NULs")
+    turn.artifacts[path] = (run["id"], sha, ours)
+    return True
 
 
 def check_logs(turn: Turn, texts: dict[str, bytes]) -> list[Publication]:

@@ -237,6 +237,24 @@ def test_an_edited_artifact_becomes_the_artifact_before_it_is_replaced(workspace
     assert [by for _, by in stored] == ["user", "external", "user"]
 
 
+@pytest.mark.parametrize("damage", [b"\0" * 9, b"# P\0\0\0\0\0\0", b"\0\0\0\0lan v1"])
+def test_an_artifact_that_a_crash_blanked_is_nobodys_edit(workspace: Any, damage: bytes) -> None:
+    """It is kept aside and said; ours is shown again, or the new version."""
+    path = Path(workspace.root, "docs/plan.md")
+    with workspace.turn() as turn:
+        turn.store("a", "plan", "docs/plan.md", b"# Plan v1")
+    for text in (None, b"# Plan v2"):
+        path.write_bytes(damage)
+        with workspace.turn() as turn:
+            turn.look("a", "docs/plan.md")
+            if text:
+                turn.store("a", "plan", "docs/plan.md", text)
+        assert path.read_bytes() == (text or b"# Plan v1")
+    assert kinds(workspace).count("ArtifactStored") == 2
+    assert any("docs/plan.md was damaged" in warning for warning in workspace.warnings)
+    assert [kept.read_bytes() for kept in Path(workspace.state, "quarantine").iterdir()] == [damage]
+
+
 def test_a_late_write_into_the_displaced_file_is_absorbed(workspace: Any) -> None:
     """A program that had the old file open writes to it in place after we replaced it."""
     path = Path(workspace.root, "docs/a.json")
