@@ -34,6 +34,7 @@ class Case(NamedTuple):
     way: str
     cgroup: bool
     number: int
+    timed: bool  # a sample runs beside other tests, and is not judged by the clock
 
     def __str__(self) -> str:
         return f"{self.kind}, {self.way}, {'cgroup' if self.cgroup else 'walk'}, {self.number}"
@@ -47,9 +48,9 @@ class Seen(NamedTuple):
 
 def prove(amount: Amount, tell: Progress) -> Result:
     numbers = range(10 if amount.full else 1)
-    listed = [Case(kind, way, cgroup, number) for number in numbers for kind in KINDS for way in WAYS for cgroup in (True, False)]
+    listed = [Case(kind, way, cgroup, number, amount.full) for number in numbers for kind in KINDS for way in WAYS for cgroup in (True, False)]
     if not amount.full:
-        listed = [case for case in listed if case.way != "limit" or case.kind in ("ignore", "daemonise_and_linger")][::2]
+        listed = [case for case in listed if case.way != "limit" or case.kind in ("ignore", "daemonise_and_linger")][::3]
     seen = list(spread(_try, listed, amount.jobs, tell))
     violations = [words for one in seen for words in one.violations]
     figures = {
@@ -90,7 +91,7 @@ def _kill_supervisor(directory: str) -> None:
 def _judge(case: Case, yard: Yard, tree: list[Process], asked: float) -> tuple[float, list[str]]:
     late = time.monotonic() - asked
     found: list[str] = []
-    if case.way == "limit" and case.kind not in ENDS_ITSELF and late > ALLOWED:
+    if case.timed and case.way == "limit" and case.kind not in ENDS_ITSELF and late > ALLOWED:
         found.append(f"{case}: it ended {late:.2f} s after its limit")
     at_most = time.monotonic() + ALLOWED
     while (alive := {process.pid: process for process in (*filter(lives, tree), *_traces(yard))}) and time.monotonic() < at_most:
@@ -116,4 +117,4 @@ def _without_a_supervisor() -> Seen:
         tree = [yard.hear()[1] for _ in range(2)]
         agent.kill()
         agent.wait()
-        return Seen(2, *_judge(Case("daemonise", "plain kill", False, 0), yard, tree, time.monotonic()))
+        return Seen(2, *_judge(Case("daemonise", "plain kill", False, 0, False), yard, tree, time.monotonic()))
