@@ -32,7 +32,9 @@ _KEPT = ("name", "description", *OUTPUTS, "startedAt")
 
 
 def understand(run: Run, before: bytes, after: bytes) -> list[Any]:
-    old, new = loads_strict(before), structured(loads_strict(after))
+    # What they wrote before may be the base of what they write now, and they may leave sections out.
+    old = {"tasks": [], "discoveryAnswers": {}, "resumeContext": {}, **loads_strict(before)}
+    new = structured(loads_strict(after))
     commands: list[Any] = [
         *_placed(run, old["currentFeature"], new["currentFeature"]),
         *_tasks(old["tasks"], new.get("tasks", old["tasks"])),

@@ -103,6 +103,15 @@ def test_a_task_taken_away_stays_away(started: Any) -> None:
     assert [task["description"] for task in started.state["tasks"]] == ["Token storage"]
 
 
+@pytest.mark.parametrize("section", ["tasks", "resumeContext", "discoveryAnswers"])
+def test_a_base_without_a_section_is_understood(section: str) -> None:
+    """Somebody's earlier text, adopted or absorbed, may be what their next edit started from."""
+    run = new_run() | {"dialects": {name: {"tree": ""}}, "schedule": schedule()}
+    whole = document(run)  # type: ignore[arg-type]
+    base = json.dumps({key: value for key, value in whole.items() if key != section}).encode()
+    assert understand(run, base, json.dumps({**whole, "ours": 1}).encode())  # type: ignore[arg-type]
+
+
 def test_a_pause_by_hand_and_its_end(started: Any) -> None:
     state = started.state
     state["currentFeature"] |= {"pausedAt": "2025-11-29T15:45:00Z", "pauseReason": "user_request"}
