@@ -243,20 +243,22 @@ def conclude(case: Case, c: Any) -> list[Any]:
 
 def retry_step(case: Case, c: Any) -> list[Any]:
     run, pipeline = case.run, _pipeline(case)
-    if run["stay"] is not None or in_flight(run):
+    rests = run["status"] in ("paused", "stopped", "parked", "blocked", "failed")
+    if run["status"] in ("completed", "cancelled", "graduated", "waiting_gate"):
+        hint = "decide the gate: revise sends the work back" if run["status"] == "waiting_gate" else "fork it instead"
+        raise Refused("run-ended", f"run {run['id']} is {run['status']}", hint, status=run["status"])
+    if in_flight(run) or (run["stay"] is not None and not rests):
         raise Refused(
             "visit-open", f"run {run['id']} is in the middle of {run['position']!r}", "pause it, and let that end"
         )
-    if run["status"] in ("completed", "cancelled", "graduated", "waiting_gate"):
-        raise Refused("run-ended", f"run {run['id']} is {run['status']}", "fork it instead", status=run["status"])
     if c["step"] not in [step["id"] for step in pipeline["steps"]]:
         raise Refused("no-such-step", f"pipeline {pipeline['name']} has no step {c['step']!r}", step=c["step"])
     refuse_unapproved(pipeline, run["switches"], c["step"], c.get("approved", ()))
-    events = [
-        case.event(
-            "RouteTaken", route="", queue=[hop_to(c["step"])], resets=[], carry={}, reason="a person asked for it again"
-        )
-    ]
+    queue = [hop_to(c["step"])]
+    events = [case.event("RouteTaken", route="", queue=queue, resets=[], carry={}, reason="a person asked for it again")]
+    if run["stay"] is not None:
+        told: dict[str, Any] = {"step": run["stay"]["step"], "item": None, "status": "failed", "verdict": "ERROR", "because": []}
+        events.insert(0, case.event("StepEnded", **told, summary=f"left in the middle: a person asked for {c['step']}"))
     if run["status"] in ("paused", "stopped", "parked"):
         events.append(case.event("Resumed", decision="retry"))
     elif run["status"] in ("blocked", "failed"):

@@ -60,6 +60,17 @@ def test_reaching_a_limit_pauses_with_the_reason_and_the_way_on_and_a_restart_do
     assert say("resume", "r", "--agent", agent, "--limit", "attempts=3").status == 0
 
 
+def test_a_person_goes_back_from_the_middle_of_a_step_that_its_limit_stopped(
+    say: Say, repository: Path, script: Script
+) -> None:
+    """Nothing is at work there, and without a higher limit nothing ever would be."""
+    say("run", "Add x", "--pipeline", "small", "--name", "r", "--agent", script(), "--limit", "attempts=1")
+    assert say("retry", "r", "look", "--json").status == 0
+    told = say("run", "--agent", script(), "--limit", "attempts=9", "--json").data
+    assert told["status"] == "completed"
+    assert [(visit["step"], visit["status"]) for visit in told["visits"]] == [("look", "failed"), ("look", "success"), ("write", "success")]
+
+
 def test_a_step_has_limits_of_its_own(say: Say, repository: Path, script: Script) -> None:
     agent = script('answers:\n  - {for: {role: designer}, reply: "ERROR: no"}\n')
     told = say(*RUN, "--agent", agent, "--limit", "attempts@write=1")
