@@ -6,6 +6,9 @@ tool be used?) where the user declared a gate blocking: what cannot be answered 
 in the host's own words. The exit status 2, which hosts take for "block", is never used.
 
 A hook that was started by a hook (GUARD is set) does nothing.
+
+Inside an attempt (ATTEMPT is set: an engine started this agent, or whoever leads the run did) nothing is recorded, saved, handed back or
+held: whoever started the agent records it. Only what may be done is answered, for the run of that attempt.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from tenuto.workspace.turn import Workspace
 
 GUARD = b"TENUTO_HOOK"
+ATTEMPT = b"TENUTO_ATTEMPT"
 MOST_BYTES = 16 << 20
 _PROJECT = (b"CLAUDE_PROJECT_DIR", b"GEMINI_PROJECT_DIR")
 
@@ -75,6 +79,8 @@ class Saying:
 
     def answer(self, given: Json) -> None:
         heard = self.heard = hear(self.event, given)
+        if ATTEMPT in posix.environ:
+            confine(heard)
         if not heard["event"]:
             return
         workspace = self._open(heard)
@@ -132,6 +138,12 @@ class Saying:
 
             self.state = locate(posix.getcwd())[2]
         return self.state
+
+
+def confine(heard: Heard) -> None:
+    run = posix.environ.get(b"TENUTO_RUN") or posix.environ[ATTEMPT].partition(b".")[0]
+    heard["run"] = run.decode("utf-8", "replace") or "?"
+    heard["event"] = "PreToolUse" if heard["event"] in ("PreToolUse", "Delegation") else ""
 
 
 def concerns_a_feature(heard: Heard) -> bool:

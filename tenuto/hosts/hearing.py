@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         busy: bool  # something of this session is still at work in the background
         cwd: str
         told: str  # the host's own time, "" where it gives none
+        run: str  # the run that this happens in an attempt of; "" in somebody's own session
         payload: Json
 
 
@@ -82,7 +83,7 @@ def hear(named: str, payload: Json) -> Heard:
         "text": _text(payload, _TEXT), "source": _text(payload, _SOURCE), "tool": "", "paths": [],
         "again": payload.get("stop_hook_active") is True,
         "busy": bool(payload.get("background_tasks") or payload.get("session_crons")),
-        "cwd": _text(payload, ("cwd",)), "told": _told(payload), "payload": payload,
+        "cwd": _text(payload, ("cwd",)), "told": _told(payload), "run": "", "payload": payload,
     }  # fmt: skip
     if heard["event"] in ("PreToolUse", "PostToolUse"):
         _hear_tool(heard, tool, given if isinstance(given, dict) else {})

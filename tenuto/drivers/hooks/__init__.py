@@ -2,8 +2,8 @@
 
     answer(workspace, heard) -> what to print ("" says: go ahead)
 
-The run is found by what is nearest: the session that reports, else the work tree it reports from,
-else the only run that has not ended; where that leaves a choice, nothing is found and nothing
+The run is found by what is nearest: the attempt that it happens in, else the session that reports, else the work tree it
+reports from, else the only run that has not ended; where that leaves a choice, nothing is found and nothing
 happens. Everything is decided by core/; whatever goes wrong is thrown, and the entry point
 keeps it away from the host.
 """
@@ -49,6 +49,8 @@ def find(reader: Reader, workspace: Workspace, heard: Heard) -> str | None:
     opened = dict(reader.open_runs())
     if not opened:
         return None
+    if heard["run"]:
+        return heard["run"] if heard["run"] in opened else None
     for session in (heard["session"], heard["parent"]):
         bound = reader.note(f"session:{session}") if session else None
         if bound in opened:
