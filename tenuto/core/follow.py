@@ -9,7 +9,7 @@ stage restart resets the counters it lists. A run leaves a stage only with the s
 
 from __future__ import annotations
 
-from tenuto.core.pipeline import stage_gates
+from tenuto.core.pipeline import documents_of, stage_gates
 from tenuto.core.visits import members_of, step_of
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def _leave(case: Case, step: Any, ahead: str | None) -> list[Any]:
     for gate in stage_gates(case.pipeline, case.run["switches"]):
         if gate["stage"] == step["stage"]:
             recorded = [artifact["path"] for artifact in case.run["artifacts"].values()]
-            folder = case.pipeline["documents"].replace("{slug}", case.run["id"])
+            folder = documents_of(case.pipeline, case.run)
             missing = [name for name in gate["required"] if f"{folder}/{name}" not in recorded]
             if missing:
                 blocked = case.event(

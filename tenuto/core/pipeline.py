@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tenuto.core.pipeline_records import Pipeline, Problem, Setup, StageGate, Step
+    from tenuto.core.records import Run
 
 DIALECTS = ("context", "flow", "feature_docs", "staged", "feature_state")
 LANGUAGE = 1
@@ -63,6 +64,12 @@ def check(
     if problems:
         return None, _once(problems)
     return _own(checked), []
+
+
+def documents_of(pipeline: Pipeline, run: Run) -> str:
+    """The folder of a run's documents: where it was led by hand before, if that has another name."""
+    told = run["settings"].get("documents")
+    return str(told) if told else pipeline["documents"].replace("{slug}", run["id"])
 
 
 def stage_gates(pipeline: Pipeline, switches: Mapping[str, bool] | None = None) -> list[StageGate]:

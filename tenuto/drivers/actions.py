@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 from tenuto.core.budget import in_words, limit_name
+from tenuto.core.pipeline import documents_of
 from tenuto.core.visits import step_of
 from tenuto.drivers import continuing
 from tenuto.drivers.jobs import existing
@@ -64,8 +65,8 @@ def perform(engine: Any, turn: Turn, definition: Any, action: Any) -> None:
             raise Refused("unknown-action", f"this engine cannot {other}")
 
 
-def documents(engine: Any, pipeline: Any) -> str:
-    return os.path.normpath(str(pipeline["documents"]).replace("{slug}", engine.name))
+def documents(run: Any, pipeline: Any) -> str:
+    return os.path.normpath(documents_of(pipeline, run))
 
 
 def _step(pipeline: Any, name: str) -> Any:
@@ -81,7 +82,8 @@ def _read(engine: Any, path: str) -> str:
 
 
 def _plan(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
-    run, waves, folder = turn.existing(engine.name), _step(pipeline, name)["waves"], documents(engine, pipeline)
+    run, waves = turn.existing(engine.name), _step(pipeline, name)["waves"]
+    folder = documents(run, pipeline)
     items = read_items(engine.workspace.root, folder, engine.name, waves)
     problem = ""
     if not items and waves["no_items"] == "one":
@@ -121,7 +123,7 @@ def _whole(run: Any) -> Any:
 
 
 def _ask(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
-    gate, folder = _step(pipeline, name)["gate"], documents(engine, pipeline)
+    gate, folder = _step(pipeline, name)["gate"], documents(turn.existing(engine.name), pipeline)
     shown = []
     for pattern in gate["show"]:
         for path in existing(engine.workspace.root, _fill(engine, f"{folder}/{pattern}")):
@@ -189,7 +191,7 @@ def _reply(engine: Any, name: str) -> str:
 def _review_tier(engine: Any, turn: Turn, pipeline: Any, action: Any) -> dict[str, Any]:
     """Full, Standard or Lightweight, by what changed since the run's start; without git: Full."""
     base = turn.existing(engine.name)["settings"].get("base_commit", "")
-    tier, reason = _tier(engine.workspace.root, base, documents(engine, pipeline))
+    tier, reason = _tier(engine.workspace.root, base, documents(turn.existing(engine.name), pipeline))
     turn.do(engine.name, {"do": "SetFlags", "flags": {"review_tier": tier, "review_tier_reason": reason}}, pipeline)
     return {"tier": tier, "reason": reason}
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenuto.core.pipeline import documents_of
 from tenuto.core.records import Run
 from tenuto.drivers import git
 from tenuto.drivers.boundary import changes, strays
@@ -92,7 +93,7 @@ def conclude(workspace: Workspace, run: Run, pipeline: Any) -> None:
 
 
 def _folder(run: Run, pipeline: Any) -> str:
-    return os.path.normpath(str(pipeline["documents"]).replace("{slug}", run["id"]))
+    return os.path.normpath(documents_of(pipeline, run))
 
 
 def _changes(workspace: Workspace, folder: str, run: str = "") -> list[str]:

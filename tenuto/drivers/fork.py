@@ -13,6 +13,7 @@ import os
 from typing import Any
 
 from tenuto.core.approvals import PROTECTION, protection
+from tenuto.core.pipeline import documents_of
 from tenuto.core.records import Run
 from tenuto.drivers.bound import define, definition_of
 from tenuto.drivers.protection import approved, of_new_run
@@ -67,7 +68,7 @@ def _carried(old: Run, pipeline: Any, step: str) -> dict[str, Any]:
 
 
 def _show(turn: Turn, old: Run, new: str, pipeline: Any, carried: dict[str, Any], bodies: dict[str, bytes]) -> None:
-    there, here = (os.path.normpath(pipeline["documents"].replace("{slug}", run)) for run in (old["id"], new))
+    there, here = (os.path.normpath(documents_of(pipeline, run)) for run in (old, turn.existing(new)))
     for name, artifact in carried.items():
         where = {"step": artifact["step"], "attempt": artifact["attempt"]}
         inside = there != here and artifact["path"].startswith(there + "/")

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tenuto.core.pipeline import documents_of
 from tenuto.core.pipeline_records import Seat
 from tenuto.core.records import Run
 from tenuto.drivers import git
@@ -47,7 +48,7 @@ class Job:
         )
         self.role = definition["roles"][self.seat["role"]]
         self.item = run["items"].get(attempt["item"] or "")
-        self.documents = self.pipeline["documents"].replace("{slug}", run["id"])
+        self.documents = documents_of(self.pipeline, run)
         self.isolated = bool(attempt["extra"].get("tree"))
         self.workdir = f"{trees}/{attempt['extra']['tree']}" if self.isolated else root
         self.parallel = attempt["extra"].get("parallel", False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenuto.core.pipeline import documents_of
 from tenuto.core.records import Run
 from tenuto.encoding import pretty
 from tenuto.workspace.turn import Turn
@@ -14,7 +15,7 @@ def write_record(turn: Turn, run: Run, pipeline: Any, step: Any) -> None:
     """When the step ends, however it ends: those behind it read from it what was done and what was not."""
     if step["kind"] != "waves" or not step["waves"]["record"] or not run["items"]:
         return
-    folder = pipeline["documents"].replace("{slug}", run["id"])
+    folder = documents_of(pipeline, run)
     path = os.path.normpath(f"{folder}/{step['waves']['record']}")
     body = pretty(
         {"tasks": [_task(run, step, name) for name in run["items"]], "waves": [w["items"] for w in run["waves"]]}

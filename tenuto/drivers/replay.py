@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 from tenuto.core.decide import decide
 from tenuto.core.fold import apply, new_repo, new_run
+from tenuto.core.pipeline import documents_of
 from tenuto.core.pipeline_records import Pipeline
 from tenuto.core.records import Run
 from tenuto.core.todo import todo
@@ -171,7 +172,7 @@ class _Player:
         """What a stage must leave behind counts as made by whoever answered DONE."""
         if outputs is None:
             return
-        folder = self.pipeline["documents"].replace("{slug}", self.run["id"])
+        folder = documents_of(self.pipeline, self.run)
         step = next(one for one in self.pipeline["steps"] if one["id"] == action["step"])
         for path in [*outputs, *(f"{folder}/{name}" for name in step["evidence_for_next"])]:
             self.say({"do": "StoreArtifact", "name": path, "path": path, "sha256": str(self._ticks), "size": 1})

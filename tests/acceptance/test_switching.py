@@ -191,8 +191,7 @@ def test_a_step_of_a_ticket_that_was_committed_by_hand_is_not_done_again(tmp_pat
     stage = Stage(tmp_path)
     api: Any = stage.workspace.flow
     api.initialize_workflow("DARK-1", context_summary="Dark mode")
-    (stage.root / ".ai-workspace/dark-1").mkdir()
-    (stage.root / ".ai-workspace/dark-1/working-doc.md").write_text(TWO_ITEMS)
+    (stage.root / ".ai-workspace/DARK-1/working-doc.md").write_text(TWO_ITEMS)
     for agent, task, phase in (("research_agent", "analysis", "understanding"), ("planning_agent", "plan", "planning")):
         api.update_delegation(agent=agent, task=task)
         api.update_completion(agent=agent, output_summary="known")
@@ -207,6 +206,8 @@ def test_a_step_of_a_ticket_that_was_committed_by_hand_is_not_done_again(tmp_pat
     run = stage.take_over("dark-1", "ticket")
     assert run["status"] == "completed", (run["status"], run["pause"])
     assert worked(run, "execution") == ["commit_changes 2", "execution_agent None", "execution_agent None", "validation_agent 2"]
+    assert (stage.root / ".ai-workspace/DARK-1/merge-request.md").exists(), "documents stay where the ticket's state lies"
+    assert not (stage.root / ".ai-workspace/dark-1").exists()
 
 
 def test_a_task_of_a_feature_that_was_marked_as_done_is_not_done_again(tmp_path: Path) -> None:

@@ -86,6 +86,12 @@ def opened(turn: Any, run_id: str) -> None:
     engine.opened(turn, run_id)
 
 
+def engaged(turn: Any, run: Run, pipeline: Any) -> None:
+    from tenuto.dialects.flow import engine
+
+    engine.engaged(turn, run, pipeline)
+
+
 def commit_step(run: Run, attempt: Any) -> str:
     from tenuto.dialects.flow import engine
 

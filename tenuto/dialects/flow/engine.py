@@ -21,6 +21,13 @@ def begin(run_id: str, begun: Any, pipeline: Any, tree: str) -> Json:
     return {"place": {"tree": tree, "folder": run_id, "ticket": ticket}, "order": "strict", "schedule": schedule()}
 
 
+def engaged(turn: Any, run: Run, pipeline: Any) -> None:
+    """A ticket that was led by hand keeps its documents where its state lies, whatever case its name is written in."""
+    folder = folder_of(run)
+    if pipeline["documents"] == ".ai-workspace/{slug}" and folder != run["id"] and "documents" not in run["settings"]:
+        turn.do(run["id"], {"do": "ChangeSettings", "changes": {"documents": f".ai-workspace/{folder}"}})
+
+
 def opened(turn: Any, run_id: str) -> None:
     path = path_of(folder_of(turn.existing(run_id)))
     if turn.workspace.files().changed_at(path) is not None:
