@@ -143,7 +143,12 @@ def _learned(item: pytest.Item) -> tuple[bool, float, set[str]]:
     spent = time.process_time()
     with _listening(came):
         passed = _passes(item)
-    return passed, time.process_time() - spent, came
+    spent = time.process_time() - spent
+    if passed and 0.2 < spent < LONGEST_TEST:  # the first time it may have loaded something that is there from now on
+        again = time.process_time()
+        passed = _passes(item)
+        spent = min(spent, time.process_time() - again)
+    return passed, spent, came
 
 
 def _take_fewer_examples(items: list[pytest.Item]) -> None:

@@ -138,6 +138,40 @@ def test_who_may_not_work_before_a_time_parks_the_run_until_the_last_of_them() -
     assert finish(others, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z", others=True) == ["AttemptFinished"]
 
 
+def test_what_an_attempt_says_of_itself() -> None:
+    asked = Asked()
+    asked.dispatch("a")
+    assert (asked.run["attempts"]["a"]["iteration"], asked.run["attempts"]["a"]["number"]) == (1, 1)
+    asked.dispatch("b", iteration=3, number=2)
+    assert (asked.run["attempts"]["b"]["iteration"], asked.run["attempts"]["b"]["number"]) == (3, 2)
+    until = "2026-11-16T10:00:00.000Z"
+    finish(asked, "a", verdict="DONE", parked_until=until, extra={"x": 1})
+    assert asked.run["attempts"]["a"]["extra"] == {"x": 1}, "only who is parked waits"
+    finish(asked, "b", status="failed", verdict="PARKED", parked_until=until)
+    assert asked.run["attempts"]["b"]["extra"] == {"parked_until": until}
+    other = Asked()
+    other.dispatch("a")
+    finish(other, "a", status="failed", verdict="PARKED")
+    assert other.run["attempts"]["a"]["extra"] == {}
+
+
+def test_a_limit_of_nothing_admits_nothing() -> None:
+    asked = Asked()
+    asked.do("ChangeBudget", limits={"attempts": 0})
+    assert asked.refused("DispatchAttempt", attempt="a", role="worker", reserved={"attempts": 1}) == "over-budget"
+
+
+def test_whoever_leads_by_hand_hears_every_question_and_ends_items_themselves() -> None:
+    """A pipeline is there, and no stay: nothing is counted for anybody."""
+    asked = Asked(pipeline={"name": "p", "cap": 4, "steps": []})
+    asked.do("PlanItems", items={"1": {"title": "one"}}, waves=[["1"]])
+    asked.dispatch("a", item="1", extra={"seat": "s"})
+    assert finish(asked, "a", verdict="QUESTION", summary="?") == ["AttemptFinished", "Paused"]
+    asked.do("Resume")
+    asked.dispatch("b", item="1", extra={"seat": "s"})
+    assert finish(asked, "b") == ["AttemptFinished"]
+
+
 def test_items_change_when_there_is_something_new() -> None:
     asked = Asked()
     asked.do("PlanItems", items={"1": {"title": "one"}}, waves=[["1"]])

@@ -85,6 +85,27 @@ def test_a_protected_run_takes_signed_decisions_only() -> None:
     assert asked.refused("ChangeSettings", changes={"gate_protection": None}) == "protected"
 
 
+def test_a_gate_of_a_pipeline_shows_what_is_there_now_and_only_what_is_new() -> None:
+    """Asked again with the same files, nothing happens; with others, the same gate is shown anew under a name of its own."""
+    from tests.unit.core.by_command import Driven
+
+    run = Driven("documents: docs/{slug}\nsteps:\n  - {id: g, gate: {prompt: 'Go on?'}}\n  - {id: a, agent: {role: researcher, mode: focused, focus: x}}\n")
+    run.asked()
+    assert run.run["gate"]["id"] == "gate-1"
+    shown = [{"path": "a.md", "sha256": "1"}]
+    assert run.do("OpenGate", name="g", prompt="?", shown=[]) == []
+    assert run.do("OpenGate", name="g", prompt="?", shown=shown) == ["GateOpened"]
+    anew = run.run["gate"]["id"]
+    assert anew.startswith("gate-1.") and run.run["gate"]["shown"] == shown
+    assert run.refused("OpenGate", name="other", prompt="?") == "not-running"
+    assert run.refused("DecideGate", decision="approve", who="ada", gate="gate-1", shown=shown) == "gate-stale"
+    assert run.do("DecideGate", decision="approve", who="ada", gate=anew, shown=shown)[0] == "GateDecided"
+
+
+def test_a_gate_that_was_opened_by_hand_is_not_opened_again() -> None:
+    assert at_a_gate().refused("OpenGate", name="design", prompt="?", shown=[{"path": "a", "sha256": "1"}]) == "not-running"
+
+
 ORDER = [{"step": "plan", "approval": True}, {"step": "build"}]
 
 

@@ -204,6 +204,51 @@ def test_a_failed_item_takes_along_what_depends_on_it() -> None:
     assert {name: one["status"] for name, one in run.run["items"].items()} == {"1": "failed", "2": "completed", "3": "skipped", "4": "completed", "5": "skipped"}
 
 
+def test_an_item_whose_seat_never_blocks_holds_up_nobody() -> None:
+    """It has failed, and what depends on it runs; one of several seats that blocks is enough to stop."""
+    quiet = waves("on: {ERROR: {pause: look}}", "on_item_error: skip-dependents").replace(f"{{{R}: x}}", f"{{{R}: x, weight: never-blocks}}")
+    run = Driven(steps(quiet), [item("1"), item("2", "1")])
+    run.start()
+    run.say(f"{SEAT}@1", "ERROR")
+    assert (run.run["items"]["1"]["status"], run.run["items"]["2"]["status"]) == ("failed", "pending")
+    assert run.all_say() == [f"{SEAT}@2"]
+    both = waves("on: {ERROR: {pause: look}}", "per_item: side-by-side, on_item_error: skip-dependents").replace(
+        f"[{{{R}: x}}], default: researcher-x", f"[{{{R}: x}}, {{id: q, {R}: y, weight: never-blocks}}]"
+    )
+    mixed = Driven(steps(both), [item("1"), item("2", "1")])
+    mixed.start()
+    mixed.say(f"{SEAT}@1", "ERROR")
+    mixed.say("q@1")
+    assert mixed.run["items"]["2"]["status"] == "skipped"
+
+
+def test_the_next_attempt_names_the_one_it_goes_on_with() -> None:
+    run = Driven(steps(one(more="retry: {LOST: 1, ERROR: 1}, on: {ERROR: halt}")))
+    run.start()
+    run.say(SEAT, "LOST")
+    run.start()
+    run.say(SEAT, "ERROR")
+    run.start()
+    first, second, third = run.run["attempts"].values()
+    assert "follows" not in first["extra"] and second["extra"]["follows"] == f"work-1-{SEAT}-1" and "follows" not in third["extra"]
+
+
+def test_what_is_set_aside_is_the_pipelines_word_and_not_the_callers() -> None:
+    run = Driven(steps(one()))
+    run.do("ChangeBudget", limits={"tokens": 100})
+    run.asked()
+    run.do("DispatchAttempt", attempt=f"work-1-{SEAT}-1", role="researcher", reserved={"tokens": 0}, extra={"seat": SEAT})
+    assert run.run["budget"]["reserved"] == {"attempts": 1, "tokens": 5}
+
+
+def test_a_run_that_asks_for_no_agent_is_given_none() -> None:
+    run = Driven(steps(one()))
+    run.do("ChangeBudget", limits={"attempts": 0})
+    assert [action["act"] for action in run.asked()] == ["pause"]
+    told = {"attempt": f"work-1-{SEAT}-1", "role": "researcher", "item": None, "number": 1, "extra": {"seat": SEAT}}
+    assert run.refused("DispatchAttempts", attempts=[told]) == "not-asked"
+
+
 def test_rolling_order_waits_for_nobody_else() -> None:
     run = Driven(steps(waves("on: {ERROR: halt}", "order: rolling")), PLAN)
     assert run.start() == [f"{SEAT}@1", f"{SEAT}@2"]
