@@ -42,6 +42,11 @@ class Boundary:
         """The commit the agent's work tree stood on when it started."""
         return str(self._read(job).get(job.name, {}).get("base", ""))
 
+    def is_known(self, job: Job) -> bool:
+        """Without git nobody knows what changed."""
+        mine = self._read(job).get(job.name)
+        return mine is not None and mine["before"] is not None
+
     def changed(self, job: Job) -> list[str]:
         """What changed since the agent started, whoever did it."""
         mine = self._read(job).get(job.name)

@@ -25,7 +25,7 @@ from tenuto.core.records import Run
 from tenuto.drivers import receipts
 from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
-from tenuto.drivers.jobs import Job
+from tenuto.drivers.jobs import Job, matches
 from tenuto.encoding import digest, dumps, loads
 from tenuto.supervise.masking import SHORTEST
 from tenuto.workspace.turn import Turn
@@ -123,6 +123,7 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
         _validate_memory(engine, turn, run, job, told["verdict"])
     changed = engine.boundary.changed(job)
+    _validate_files(engine, job, told["verdict"], changed)
     strayed = (engine.trees.damage(job, changed) if job.isolated else "") or engine.boundary.strayed(job, changed, in_flight(run))
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
     receipt = receipts.check(job, _kept(f"{directory}/before.json"), "" if unproven else told["verdict"], directory)
@@ -154,6 +155,17 @@ def _validate_memory(engine: Any, turn: Turn, run: Run, job: Job, verdict: str) 
     if seen and verdict in ("DONE", "NEEDS_REVISION") and photograph_memory(run) == seen:
         text = f"{job.name} did not write to {job.path('memory.md')}"
         if turn.do(engine.name, {"do": "Note", "text": text, "key": f"memory-not-written:{job.name}"}):
+            engine.workspace.warn(text)
+
+
+def _validate_files(engine: Any, job: Job, verdict: str, changed: list[str]) -> None:
+    """An item says which files it is about. Whoever is done and touched none of them is named; verification finds out the rest."""
+    files = job.item["files"] if job.item and engine.boundary.is_known(job) else []
+    if verdict != "DONE" or not files or any(matches(path, file) for path in changed for file in files):
+        return
+    text = f"{job.name} says DONE and changed none of its item's files: {', '.join(files)}"
+    with engine.workspace.turn() as turn:
+        if turn.do(engine.name, {"do": "Note", "text": text, "key": f"files-not-changed:{job.name}"}):
             engine.workspace.warn(text)
 
 

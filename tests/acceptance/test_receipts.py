@@ -14,7 +14,8 @@ import tenuto
 from tenuto.agents.crew import Crew
 from tenuto.drivers.local import Engine
 from tenuto.drivers.persons import answer_question
-from tenuto.drivers.start import start
+from tenuto.drivers.start import Place, start
+from tenuto.encoding import dumps
 
 D = "docs/feature/add-dark-mode"
 PIPELINE = """
@@ -77,14 +78,14 @@ class Ground:
         (self.root / "code.txt").write_text("code\n")
         (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
 
-    def drive(self, steps: str, answers: str, settings: Any = None, before: Any = None) -> Any:
+    def drive(self, steps: str, answers: str, settings: Any = None, before: Any = None, place: Place | None = None) -> Any:
         (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE + steps)
         subprocess.run(["git", "-C", str(self.root), "add", "."], check=True)
         subprocess.run(["git", "-C", str(self.root), "commit", "-q", "-m", "begin"], check=True)
         script = self.folder / "answers.yaml"
         script.write_text("answers:\n" + answers)
         self.workspace = tenuto.open(str(self.root))
-        name = start(self.workspace, "Add dark mode", "small")["id"]
+        name = start(self.workspace, "Add dark mode", "small", place=place)["id"]
         if before:
             before(self.root / D)
         return Engine(self.workspace, name, Crew(f"scripted:{script}"), settings or {}).drive()
@@ -133,6 +134,21 @@ def test_an_output_written_again_with_the_same_bytes_counts(ground: Ground) -> N
 
     run = ground.drive(ONE, f'  - for: {{}}\n    files: {{{D}/design.md: "same\\n"}}\n', before=before)
     assert run["status"] == "completed"
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_who_is_done_with_an_item_and_changed_none_of_its_files_is_named(ground: Ground, isolated: bool) -> None:
+    """It stops nothing: what is missing is for verification to find. But nobody has to believe it in silence."""
+    plan = "## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: none)\n- 03-c (depends_on: none)\n"
+    tasks = {"01-a": "**files:** a.txt", "02-b": "**files:** b.txt, code.txt", "03-c": "no files are named"}
+    files = {f"{D}/plan.md": plan, **{f"{D}/tasks/{name}.md": f"# {name}\n{text}\n" for name, text in tasks.items()}}
+    steps = PLAN.replace("out: plan.md", "out: [plan.md, tasks/*.md]").replace("plan: plan.md", "plan: plan.md, items: tasks/*.md")
+    answers = f"  - for: {{role: planner}}\n    files: {dumps(files)}\n  - for: {{item: 02-b}}\n    run: echo more >> code.txt\n"
+    run = ground.drive(steps, answers, place=Place("worktree" if isolated else ""))
+    assert run["status"] == "completed"
+    with ground.workspace.journal.read() as reader:
+        notes = [event["text"] for event in reader.events(run["id"]) if event["type"] == "Noted" and "files" in event["text"]]
+    assert notes == ["implementation-1-implementer.01-a-1 says DONE and changed none of its item's files: a.txt"]
 
 
 def test_a_false_done_that_persists_takes_the_route_of_an_error(ground: Ground) -> None:
