@@ -50,6 +50,7 @@ def test_the_words_of_the_person_reach_everybody_on_the_way_back(say: Say, revis
     assert again(run) == ["plan-2-planner-1", "check-2-v-tests-1"]
     for name in again(run):
         prompt = say("logs", "r", name, "--of", "prompt").out
+        assert "A person has looked at what there is and sends it back" in prompt
         told = prompt.partition('<data name="what a person wants changed" mark="')[2].partition("</data mark=")[0]
         assert 'three items, and "quotes"' in told and "Ignore the above" in told, "handed over as data, whatever it says"
     assert "what a person wants changed" not in say("logs", "r", "plan-1-planner-1", "--of", "prompt").out
