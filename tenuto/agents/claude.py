@@ -101,6 +101,8 @@ class ClaudeAgent(CommandAgent):
             return _failed(stream, end, said, result["ended"])
         if end.get("terminal_reason", "completed") not in ("completed", None):
             return error(f"Claude Code ended early: {end['terminal_reason']}")
+        if not said and str(end.get("subtype")).startswith("error_"):  # older versions, for limits of their own
+            return error(f"Claude Code ended early: {end['subtype']}")
         busy = _at_work(stream)
         if busy:
             return error(f"Claude Code ended while agents were at work in the background: {', '.join(busy)}")

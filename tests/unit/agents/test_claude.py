@@ -83,6 +83,11 @@ def test_an_early_end_is_an_error_whatever_was_said() -> None:
     assert told["verdict"] == "ERROR" and "aborted_streaming" in told["summary"]
 
 
+def test_a_limit_of_its_own_in_an_older_version_is_named() -> None:
+    told = read(INIT, {"type": "result", "subtype": "error_max_budget_usd", "is_error": False})
+    assert told["verdict"] == "ERROR" and "error_max_budget_usd" in told["summary"]
+
+
 def test_a_question_is_one() -> None:
     assert read(INIT, {**GOOD, "result": "QUESTION: which colour?"})["verdict"] == "QUESTION"
 
@@ -151,6 +156,42 @@ def test_the_limit_of_an_older_version_is_understood() -> None:
     assert read(INIT, failed(result=f"Claude AI usage limit reached|{SOON}"))["parked_until"] == "2026-11-15T13:00:00.000Z"
 
 
+OLDER = {"api_error_status": None, "terminal_reason": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "until"),
+    [
+        ("You've hit your limit · resets Nov 15, 2026, 1:00pm (UTC)", "2026-11-15T13:01:00.000Z"),
+        ("You've hit your weekly limit · resets 1pm (UTC)", "2026-11-15T13:01:00.000Z"),
+        (f"Claude AI usage limit reached|{SOON}", "2026-11-15T13:00:00.000Z"),
+        ("You've hit your session limit", None),
+        (f"Claude AI usage limit reached|{SOON - 7200}", None),
+    ],
+)  # fmt: skip
+def test_limits_in_the_words_of_older_versions(words: str, until: str | None) -> None:
+    told = read(INIT, failed(**{**OLDER, "result": words}))
+    assert told.get("parked_until") == until
+    assert until or (told["transient"] and told["limited"])
+
+
+@pytest.mark.parametrize(
+    ("words", "again", "limited"),
+    [
+        ('API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', True, False),
+        ('API Error: 429 {"type":"error","error":{"type":"rate_limit_error","message":"too many requests"}}', True, True),
+        ("API Error: Request rejected (429) · too many requests", True, True),
+        ('API Error: 400 {"error":{"message":"this model does not exist"}}', False, False),
+        ("API Error: Connection error.", True, False),
+        ("Invalid API key · Please run /login", False, False),
+        ("it says 529 somewhere", False, False),
+    ],
+)  # fmt: skip
+def test_refusals_in_the_words_of_older_versions(words: str, again: bool, limited: bool) -> None:
+    told = read(INIT, failed(**{**OLDER, "result": words}))
+    assert (told["verdict"], told["transient"], told.get("limited", False)) == ("ERROR", again, limited) and told["summary"] == words
+
+
 @pytest.mark.parametrize("event", [limit(SOON - 7200), limit(SOON, "allowed_warning"), {"type": "rate_limit_event"}])
 def test_a_limit_that_is_over_or_does_not_say_when_is_tried_again(event: dict[str, Any]) -> None:
     told = read(INIT, event, failed(api_error_status=429))
@@ -193,6 +234,12 @@ def test_what_a_resumed_session_had_used_before_is_not_charged_again() -> None:
 def test_several_results_of_one_program_add_up() -> None:
     since = {**GOOD, "model_usage_since_last_result": USED}
     assert read(INIT, since, since)["usage"]["tokens"] == 260
+
+
+@pytest.mark.parametrize("strange", [5, "text", None, {"a": 1}, [None, 3]])
+@pytest.mark.parametrize("field", ["errors", "result", "terminal_reason", "api_error_status", "modelUsage", "permission_denials", "model_usage_since_last_result"])
+def test_a_failure_with_strange_fields_is_still_one(field: str, strange: Any) -> None:
+    assert read(INIT, {**failed(), field: strange})["verdict"] == "ERROR"
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["type", "subtype", "result", "is_error", "modelUsage", "errors", "tasks"]), st.one_of(
