@@ -226,7 +226,7 @@ def test_the_runs_time_parks_an_attempt_whose_check_it_cuts_off(ground: Ground) 
     """The agent did nothing wrong: no try is used up, and the run pauses with the way on."""
     ground.settings = {"checks": {"tests": "sleep 1000"}}
     name = ground.start(plan="## Wave 1\n- 01-a (depends_on: none)\n", _01="echo a > a.txt")
-    command(tenuto.open(str(ground.root)), name, {"do": "ChangeBudget", "limits": {"wall_clock": 5}, "steps": {}})
+    command(tenuto.open(str(ground.root)), name, {"do": "ChangeBudget", "limits": {}, "steps": {"implementation": {"wall_clock": 4}}})
     run = ground.drive(name)
     assert run["status"] == "paused"
     assert "wall_clock" in run["pause"]["recommendations"][0]
