@@ -5,7 +5,20 @@ The name is the one that `python -m prove.mutants` shows; it changes with the co
 
 from __future__ import annotations
 
+_WALL_CLOCK = "nothing is ever booked in wall_clock, and no limit is below 0: the sum never passes it"
+
 EQUIVALENT: dict[str, str] = {
-    "visits:step_of:number:0 -> 1": "where the search begins is a hint: what stands there is compared with the name",
-    "visits:step_of:drop:_seen_at[name] = place -> pass": "without the hint all steps are looked at",
+    "tenuto.core.budget:_usual:number:0 -> 1": "a share of a limit is at least 1, so the larger of the two is the same",
+    "tenuto.core.budget:shortage:logic:limit is None or unit == 'wall_clock' -> limit is None": _WALL_CLOCK,
+    "tenuto.core.budget:shortage:word:unit == 'wall_clock' -> unit == 'no such word'": _WALL_CLOCK,
+    "tenuto.core.decisions.attempts:dispatch_attempts:number:True -> False": "one action was made for each attempt: the lists are of one length",
+    "tenuto.core.decisions.attempts:finish_attempt:logic:c.get('verdict') or 'ERROR' -> c.get('verdict')": "result_of makes an ERROR of whatever is no verdict",
+    "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "
+    "run['pause'] and (not too_early(until, run['pause']['last_feedback']))": "of the statuses that come here, only parked has a pause",
+    "tenuto.core.decisions.attempts:_item_ends:logic:stay is None or case.pipeline is None or item is None or (item not in stay['left']) -> "
+    "stay is None or case.pipeline is None or item not in stay['left']": "no item is called None",
+    "tenuto.core.decisions.attempts:_item_ends:logic:stay is None or case.pipeline is None or item is None or (item not in stay['left']) -> "
+    "stay is None or case.pipeline is None or item is None": "of an item that has ended nobody is under way any more",
+    "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "
+    "run['status'] == 'parked' and (not too_early(until, run['pause']['last_feedback']))": "whatever is parked has its pause",
 }

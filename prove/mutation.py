@@ -83,13 +83,24 @@ New = ast.AST | None
 
 
 def _changes(function: ast.FunctionDef) -> Iterator[tuple[Path, str, New]]:
-    for path, node in _walk(function):
+    words = _words_of_refusals(function)
+    for path, node in _walk(function, words):
         for kind, new in _of(node):
             yield path, kind, new
 
 
-def _walk(node: ast.AST, path: Path = ()) -> Iterator[tuple[Path, ast.AST]]:
+def _words_of_refusals(function: ast.FunctionDef) -> set[str]:
+    """Names that are used in what is raised, and nowhere else."""
+    said = {name.id for node in ast.walk(function) if isinstance(node, ast.Raise) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    inside = {id(name) for node in ast.walk(function) if isinstance(node, ast.Raise) for name in ast.walk(node)}
+    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside}
+    return said - used
+
+
+def _walk(node: ast.AST, words: set[str], path: Path = ()) -> Iterator[tuple[Path, ast.AST]]:
     """Every node with the way to it; not into docstrings, types, what a raise says, or formatted texts."""
+    if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) and target.id in words for target in node.targets):
+        return
     if path:
         yield path, node
     if isinstance(node, (ast.Raise, ast.JoinedStr)):
@@ -100,9 +111,9 @@ def _walk(node: ast.AST, path: Path = ()) -> Iterator[tuple[Path, ast.AST]]:
         if isinstance(value, list):
             for index, one in enumerate(value):
                 if isinstance(one, ast.AST) and not (field == "body" and _is_text(one)):
-                    yield from _walk(one, (*path, (field, index)))
+                    yield from _walk(one, words, (*path, (field, index)))
         elif isinstance(value, ast.AST):
-            yield from _walk(value, (*path, (field, None)))
+            yield from _walk(value, words, (*path, (field, None)))
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -16,9 +16,9 @@ BEGUN: Any = {
 
 
 class Asked:
-    def __init__(self, pipeline: Any = None, **begun: Any) -> None:
+    def __init__(self, pipeline: Any = None, pipeline_name: str = "p", **begun: Any) -> None:
         self.pipeline, self.run, self.seconds = pipeline, new_run(), 0
-        self.do(**{**BEGUN, **begun})
+        self.do(**{**BEGUN, "pipeline": {"name": pipeline_name, "hash": None}, **begun})
 
     def do(self, do: str, **more: Any) -> list[str]:
         """The types of the events that came of it."""

@@ -249,6 +249,21 @@ def test_a_run_that_asks_for_no_agent_is_given_none() -> None:
     assert run.refused("DispatchAttempts", attempts=[told]) == "not-asked"
 
 
+def test_what_is_told_without_the_pipeline_at_hand_is_recorded_and_nothing_is_concluded_from_it() -> None:
+    """A hook that only knows the run: no seat is counted, no item ends."""
+    run = Driven(steps(waves("on: {ERROR: halt}")), [item("1")])
+    run.start()
+    whole, run.pipeline = run.pipeline, None
+    assert run.dispatch("heard of") == ["AttemptDispatched"]
+    assert run.say(f"{SEAT}@1") == ["AttemptFinished"] and run.run["items"]["1"]["status"] == "running"
+    run.pipeline = whole
+    assert run.do("FinishAttempt", attempt="heard of", status="completed", verdict="QUESTION", summary="?") == ["AttemptFinished", "Paused"]
+    other = Driven(steps(one()))
+    other.start()
+    other.pipeline = None
+    assert other.say(SEAT, "QUESTION", status="completed", summary="?") == ["AttemptFinished", "Paused"]
+
+
 def test_rolling_order_waits_for_nobody_else() -> None:
     run = Driven(steps(waves("on: {ERROR: halt}", "order: rolling")), PLAN)
     assert run.start() == [f"{SEAT}@1", f"{SEAT}@2"]

@@ -79,3 +79,43 @@ def test_a_driver_changes_with_its_pipeline() -> None:
     assert asked.do("ChangeDriver", driver="manual") == []
     assert asked.do("ChangeDriver", driver="manual", pipeline={"name": "other", "hash": None}) == ["DriverChanged"]
     assert asked.run["pipeline"]["name"] == "other"
+
+
+def test_flags_of_a_ticket_that_follow_from_what_happened_cannot_be_set() -> None:
+    """Saying what is so anyway changes nothing; of any other run, every flag is the caller's."""
+    ticket = Asked(pipeline_name="ticket")
+    assert ticket.refused("SetFlags", flags={"tests_passing": True}) == "flag-follows"
+    assert ticket.refused("SetFlags", flags={"step_3_complete": True, "mine": 1}) == "flag-follows"
+    assert ticket.do("SetFlags", flags={"tests_passing": False}) == []
+    assert ticket.do("SetFlags", flags={"tests_passing": False, "mine": 1}) == ["FlagSet"]
+    assert ticket.run["flags"] == {"mine": 1}
+    assert Asked().do("SetFlags", flags={"tests_passing": True}) == ["FlagSet"]
+
+
+def test_an_engine_lets_go_of_a_run_between_two_agents_and_not_at_a_gate() -> None:
+    from tests.unit.core.by_command import Driven
+
+    seat = "{role: researcher, mode: focused, focus: x}"
+    text = f"documents: docs/{{slug}}\nsteps:\n  - {{id: a, agent: {seat}}}\n  - {{id: g, gate: {{prompt: '?'}}}}\n  - {{id: b, agent: {seat}}}\n"
+    run = Driven(text)
+    run.asked()
+    assert run.refused("ChangeDriver", driver="manual", pipeline={"name": "other", "hash": None}) == "engine-driven"
+    run.start()
+    assert run.refused("ChangeDriver", driver="manual") == "attempts-flying"
+    assert run.do("ChangeDriver", driver="guided") == ["DriverChanged"], "another driver goes on with the same agents"
+    run.say("researcher-x")
+    run.asked()
+    assert run.refused("ChangeDriver", driver="manual") == "gate-open"
+    assert run.do("ChangeDriver", driver="engine") == ["DriverChanged"]
+    run.do("DecideGate", decision="approve", who="ada")
+    run.asked()
+    assert run.do("ChangeDriver", driver="manual") == ["DriverChanged"] and run.run["stay"] is None
+
+
+def test_the_step_and_the_attempt_of_an_artifact() -> None:
+    asked = Asked()
+    asked.do("StartStep", step="plan")
+    asked.do("StoreArtifact", name="n", path="p", sha256="1", size=3)
+    asked.do("StoreArtifact", name="m", path="q", sha256="1", size=3, step="build", attempt="a")
+    kept = asked.run["artifacts"]
+    assert (kept["n"]["step"], kept["m"]["step"], kept["m"]["size"]) == ("plan", "build", 3)
