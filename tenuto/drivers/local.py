@@ -40,6 +40,7 @@ from tenuto.workspace.turn import Turn, Workspace
 _BACKOFF = 1.0  # seconds before a transient failure is tried again, doubled each time
 _GRACE = 1.5  # seconds between SIGTERM and SIGKILL: a time limit binds within two
 _OUTPUT_CAP = 32 << 20
+_RESTING = ("paused", "stopped", "parked", "blocked", "waiting_gate")  # nothing more starts
 
 
 class Engine:
@@ -263,7 +264,11 @@ class Engine:
         directory = self.directory(name)
         self.checks.pop(name, None)
         if self.setups.pop(name, None):
-            self.launch(self.workspace.load(self.name), name)
+            run = self.workspace.load(self.name)
+            if run["status"] in _RESTING and attempts.void(directory):
+                self.lose(name, f"the run was {run['status']} before it started", False)
+            else:
+                self.launch(run, name)
             return
         status = attempts.inspect(directory)
         if name in self._wake:

@@ -118,6 +118,25 @@ def test_pause_is_heard_while_a_check_runs(ground: Ground) -> None:
     assert {item: one["status"] for item, one in run["items"].items()} == {"01-a": "completed", "02-b": "pending"}
 
 
+def test_pause_during_a_set_up_starts_no_agent(ground: Ground) -> None:
+    """The attempt that was being prepared never ran, and costs no try; resumed, another one does the work."""
+    go = ground.root / ".git" / "go"
+    ground.settings = {"setup": {"run": [until(go)]}}
+    name = ground.start(plan="## Wave 1\n- 01-a (depends_on: none)\n", _01=f"echo a > a.txt; touch {ground.root}/.git/ran")
+
+    def paused(engine: Engine) -> None:
+        command(tenuto.open(str(ground.root)), name, {"do": "Pause", "kind": "person", "reason": "wait", "recommendations": []})
+        go.touch()
+
+    run = Meddler(ground, name, paused).drive()
+    assert (run["status"], run["flying"]) == ("paused", [])
+    assert not (ground.root / ".git/ran").exists()
+    command(tenuto.open(str(ground.root)), name, {"do": "Resume", "decision": "retry"})
+    run = ground.drive(name)
+    assert run["status"] == "completed", run["failure"]
+    assert merges(ground) == ["01-a"]
+
+
 @pytest.mark.parametrize("place", [OWN_TREES, SHARED], ids=["worktree", "shared"])
 def test_an_engine_that_dies_during_a_check_leaves_it_to_the_next(ground: Ground, place: Place) -> None:
     """The check goes on, is taken up and not run twice; what it wrote is neither merged nor blamed on the agent."""
