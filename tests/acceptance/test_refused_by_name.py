@@ -32,6 +32,8 @@ def place(tmp_path: Path) -> Path:
         (["flow", "get_current_state", "T-1", "--phase", "planning"], "", "usage"),
         (["flow", "resume_workflow", "T-1", "--quality_gates", "{}"], "", "usage"),
         (["flow", "initialize_workflow", "T-2", "-"], '{"description": {"a": 1}}', "bad-field"),
+        (["flow", "update_delegation", "T-1", "-"], '{"agent": "x", "task": {}}', "bad-field"),
+        (["flow", "update_delegation", "T-1", "-"], '{"agent": "x", "context_summary": 3}', "bad-field"),
         (["staged", "record-output", "0", '{"file": 2}'], "", "bad-file"),
         (["staged", "record-output", "0", '{"file": {"a": 1}}'], "", "bad-file"),
     ],

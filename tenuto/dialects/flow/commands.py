@@ -46,8 +46,7 @@ class FlowCommands:
         self, ticket: str = "", *, description: str = "", context_summary: str = "", resume: bool = False, **extra: Any
     ) -> Json:
         with self._workspace.turn() as turn:
-            if not isinstance(description, str):
-                raise BadInput("bad-field", "description is a text", '--description "User authentication"', field="description")
+            _texts(description=description, context_summary=context_summary)
             folder = new_folder(ticket, description, turn.at)
             found = find_named(turn, folder)
             if found is None and self._workspace.files().read(path_of(folder)) is not None:
@@ -71,6 +70,7 @@ class FlowCommands:
         self, ticket: str = "", *, agent: str, task: str = "", output_summary: str = "", **extra: Any
     ) -> Json:
         """The orchestrator handed work to an agent."""
+        _texts(task=task, output_summary=output_summary)
 
         def delegate(turn: Any, run: Run) -> None:
             turn.do(run["id"], {
@@ -88,6 +88,7 @@ class FlowCommands:
         ended = ENDS.get(str(status).lower())
         if ended is None:
             raise BadInput("bad-status", f"a completion is completed, failed or blocked, not {status!r}")
+        _texts(task=task, output_summary=output_summary)
 
         def complete(turn: Any, run: Run) -> None:
             attempt = _open_delegation(run, _text("agent", agent), task)
@@ -105,6 +106,7 @@ class FlowCommands:
         """The user's word on a phase. Approved, the next one begins."""
         if not isinstance(approved, bool):
             raise BadInput("bad-approval", f"approved is true or false, not {approved!r}")
+        _texts(phase=phase, user_feedback=user_feedback, who=who)
 
         def decide(turn: Any, run: Run) -> None:
             step = phase if phase is not None else _phase_with_work(run)
@@ -128,6 +130,7 @@ class FlowCommands:
         """A commit was made; it must exist where there is a repository."""
         from tenuto.dialects.flow.commits import check_commit
 
+        _texts(commit_message=commit_message)
         subject = check_commit(self._workspace.root, _text("commit_hash", commit_hash))
 
         def record(turn: Any, run: Run) -> None:
@@ -140,6 +143,7 @@ class FlowCommands:
 
     def update_phase(self, ticket: str = "", *, phase: str, **extra: Any) -> Json:
         """On to this phase. Without an approval of the one before, no."""
+        _texts(phase=phase)
         if phase not in (*PHASES, COMPLETE):
             raise BadInput("no-such-phase", f"there is no phase {phase!r}; there are {', '.join(PHASES)}, {COMPLETE}")
 
@@ -227,6 +231,7 @@ def _also(turn: Any, run: str, extra: Json) -> None:
     if gates:
         turn.do(run, {"do": "SetFlags", "flags": gates})
     if "context_summary" in extra:
+        _texts(context_summary=extra["context_summary"])
         turn.do(run, {"do": "ChangeSettings", "changes": {name: {"context_summary": extra["context_summary"]}}})
 
 
@@ -246,6 +251,13 @@ def _text(field: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadInput("missing-field", f"{field} is missing", f"--{field} ...", field=field)
     return value
+
+
+def _texts(**fields: object) -> None:
+    """Refused where one of them is there and is no text."""
+    for field, value in fields.items():
+        if value is not None and not isinstance(value, str):
+            raise BadInput("bad-field", f"{field} is a text, not {value!r}", f'--{field} "..."', field=field)
 
 
 def _answer(run: Run) -> Json:
