@@ -23,7 +23,7 @@ def prove(amount: Amount, tell: Progress) -> Result:
                 violations += recorded.replay(name, work / "repository")
             except Exception as error:  # noqa: BLE001  a recording that cannot be read any more is the worst of all
                 violations.append(f"{name}: {error!r}")
-        events += sum(1 for line in (recorded.FOLDER / name / "journal.jsonl").open() if '"kind":"event"' in line[:40])
+        events += (recorded.FOLDER / name / "journal.jsonl").read_text().count('{"kind":"event"')
         tell(done, len(names))
     files = sum(len(loads((recorded.FOLDER / name / "files.json").read_text())) for name in names)
     return Result(len(names), violations, {"events": f"{events:,}", "files": f"{files:,}"})

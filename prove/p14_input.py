@@ -12,8 +12,10 @@ variant refuses with an error that has no name.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
+import pkgutil
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -304,9 +306,10 @@ def _broken(on: bool) -> Iterator[None]:
     if not on:
         yield
         return
-    from tenuto.dialects.context import answers, language, wording
+    from tenuto.dialects import context
 
-    patched = [(module, vars(module)["wrong"]) for module in (answers, language, wording) if "wrong" in vars(module)]
+    modules = [importlib.import_module(f"{context.__name__}.{found.name}") for found in pkgutil.iter_modules(context.__path__)]
+    patched = [(module, vars(module)["wrong"]) for module in modules if "wrong" in vars(module)]
     for module, _ in patched:
         vars(module)["wrong"] = _nameless
     try:
