@@ -96,11 +96,12 @@ class Boundary:
         found = changes(self.workspace, folder)
         return {path: sha for path, sha in found.items() if not any(matches(path, job.pattern(name)) for name in delivered)}
 
-    def forgive(self, paths: list[str]) -> None:
-        """Somebody who may touched these: they are the run's own now."""
-        strays = _load(self._strays)
-        if any(path in strays for path in paths):
-            self._save(self._strays, {path: was for path, was in strays.items() if path not in paths})
+    def forgive(self, job: Job, changed: list[str]) -> None:
+        """What somebody changed who may is the run's own now, whoever strayed there before."""
+        known, may = _load(self._strays), job.boundary()
+        theirs = [path for path in changed if path in known and allows(may, path)]
+        if theirs:
+            self._save(self._strays, {path: was for path, was in known.items() if path not in theirs})
 
     def _without_put_back(self, job: Job, outside: list[str]) -> list[str]:
         """Those that are not as they were before somebody strayed; how they were is noted, for those who come after."""

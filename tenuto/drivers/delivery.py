@@ -106,7 +106,7 @@ def judge(engine: Any, job: Job, directory: str, told: Any) -> Judged | UnderWay
         verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
     receipt["touched"] = engine.boundary.touched(job, seen["changed"])
     if verdict == "DONE":
-        engine.boundary.forgive(receipt["touched"])
+        engine.boundary.forgive(job, seen["changed"])
     if job.isolated:
         verdict, summary = _take_over(engine, job, seen["changed"], verdict, summary, receipt)
     return verdict, summary, receipt

@@ -13,7 +13,7 @@ from tenuto.agents.crew import Crew
 from tenuto.drivers import git
 from tenuto.drivers.leftovers import look
 from tenuto.drivers.local import Engine
-from tenuto.drivers.start import Place
+from tenuto.drivers.start import Place, start
 from tenuto.errors import Refused
 from tests.acceptance.grounds import Ground, merges, receipts
 
@@ -270,3 +270,39 @@ def test_a_branch_that_somebody_moved_back_is_not_merged_into(ground: Ground) ->
     ground.git("merge", "-q", ground.git("rev-parse", "main"))
     assert ground.drive(name)["status"] == "completed"
     assert merges(ground) == ["01-a"]
+
+
+STRAYING = """
+name: straying
+documents: docs/feature/{slug}
+steps:
+  - id: design
+    agent: {role: designer, out: design.md}
+    retry: {ERROR: 1}
+  - id: build
+    cluster:
+      members:
+        - {role: implementer, id: one, out: one.md, touches: "**"}
+        - {role: implementer, id: two, out: two.md, touches: "**"}
+      quorum: 2
+"""
+
+
+def test_what_strayed_is_not_committed_unless_somebody_who_may_went_on_with_it(ground: Ground) -> None:
+    """On a branch of its own: of two files that the designer must not write, the one that a builder changed later is part of the result."""
+    (ground.root / ".tenuto/pipelines/straying.yaml").write_text(STRAYING)
+    ground.git("add", ".")
+    ground.git("commit", "-q", "-m", "straying")
+    workspace = tenuto.open(str(ground.root))
+    name = str(start(workspace, "Add it", "straying", place=Place("shared", own_branch=True))["id"])
+    ground.script.write_text("""answers:
+  - for: {role: designer, try: 1}
+    run: echo mine > shared.txt; echo mine > stray.txt
+  - for: {role: implementer, outputs: '*one*'}
+    run: echo ours > shared.txt
+""")
+    run = ground.drive(name)
+    assert run["status"] == "completed", run["failure"]
+    assert ground.git("show", f"tenuto/{name}:shared.txt") == "ours"
+    assert "stray.txt" not in ground.git("ls-tree", "-r", "--name-only", f"tenuto/{name}")
+    assert (ground.root / "stray.txt").exists()
