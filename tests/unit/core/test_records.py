@@ -47,6 +47,13 @@ def test_saved_context_is_handed_back_once() -> None:
     assert asked.do("SaveContext", context={"a": "x"}, reason="r") == ["ContextSaved"], "it was handed back: this is a new one"
 
 
+def test_context_is_the_same_only_if_all_of_it_is() -> None:
+    asked = Asked()
+    asked.do("SaveContext", context={"a": "x", "b": "y"}, reason="r")
+    assert asked.do("SaveContext", context={"a": "x", "b": "z"}, reason="r") == ["ContextSaved"]
+    assert asked.do("SaveContext", context={"a": "x"}, reason="r") == [], "nothing in it is new"
+
+
 def test_memory_is_written_by_whoever_works_alone() -> None:
     asked = Asked()
     asked.dispatch("a")

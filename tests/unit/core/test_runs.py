@@ -48,6 +48,15 @@ def test_a_run_begins_once() -> None:
     assert Asked().refused("Adopt", dialect="context", path="p", sha256="s", state={}) == "run-exists"
 
 
+def test_what_is_adopted_is_taken_as_it_stands() -> None:
+    from tenuto.core.decide import decide
+    from tenuto.core.fold import new_repo
+
+    asked: Any = {"do": "Adopt", "dialect": "context", "path": "p", "sha256": "s", "state": {"id": "x"}, "at": "2026-11-15T10:00:00.000Z", "by": "ada"}
+    [event] = decide(None, new_repo(), None, asked)
+    assert (event["type"], event["dialect"], event["path"], event["sha256"], event["state"]) == ("Adopted", "context", "p", "s", {"id": "x"})
+
+
 def test_an_order_is_strict_where_nothing_else_is_said() -> None:
     from tenuto.core.decide import decide
     from tenuto.core.fold import new_repo
