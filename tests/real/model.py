@@ -37,7 +37,7 @@ from typing import Any, Self
 from tests.real import wire
 
 _MARK = re.compile(r"\[\[script:([\w.-]+)\]\]")
-_PATIENCE = 60.0
+_PATIENCE = 280.0
 
 
 @dataclass

@@ -86,7 +86,7 @@ class Stage:
 
     def tenuto(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tenuto", *words]
-        return subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=280)
 
     def load(self, name: str = "task") -> Any:
         return tenuto.open(str(self.root)).load(name)
@@ -132,7 +132,7 @@ class Playing:
                 pipe.close()
 
     def wait(self) -> Ran:
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=280)
         run = self.stage.load(self.stage.current(out + err))
         return Ran(run["status"], run["attempts"], self.process.returncode, out, err, run)
 

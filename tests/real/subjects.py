@@ -67,7 +67,7 @@ class Subject:
         raise NotImplementedError
 
     def wait(self, path: Path) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 280
         while not path.exists():
             if time.monotonic() > end:
                 raise TimeoutError(f"{path} never came")

@@ -53,7 +53,7 @@ class Play:
     def tenuto(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tenuto", *words]
         return subprocess.run(
-            command, cwd=self.root, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=240,
+            command, cwd=self.root, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900,
         )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def test_a_real_program_calls_a_tool_and_ends(kind: str, program: Callable[[str]
     model = lab.model({"go": [["Writing.", filled], ["DONE: written"]]})
     done = subprocess.run(
         [program(argv[0]), *argv[1:]], cwd=work, env={**lab.environment(kind), "PWD": str(work)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip
     assert (work / "w.txt").read_text() == "x\n", done.stdout + done.stderr
     assert "DONE: written" in done.stdout and model.count("go", 1) >= 1
