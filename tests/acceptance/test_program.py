@@ -125,7 +125,8 @@ def test_a_closed_stream_changes_no_answer_and_no_file(program: Program, closed:
         told = subprocess.run(["sh", "-c", spoken], capture_output=True, text=True, check=False)
         assert told.returncode == status, words
         assert "Traceback" not in told.stderr and "unexpected" not in told.stderr, told.stderr
-    assert (Path(".git/tenuto/lock").read_bytes(), Path(".git/tenuto/queue").read_bytes()) == (b"", b"")
+    # The lock holds at most the mark of who writes (stores/sqlite.py); nothing that was said is in it.
+    assert Path(".git/tenuto/lock").read_bytes() in (b"", b"0", b"1") and Path(".git/tenuto/queue").read_bytes() == b""
     assert program("verify").returncode == 0
 
 
