@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from tenuto.workspace.turn import Workspace
 
 # The oldest of each that Tenuto is tried with.
-OLDEST = {"claude": "2.1.197", "codex": "0.166.0", "copilot": "1.0.102", "gemini": "0.61.0", "opencode": "1.18.33"}
+OLDEST = {"claude": "2.1.197", "codex": "0.60.0", "copilot": "1.0.102", "gemini": "0.61.0", "opencode": "1.18.33"}
 _QUIET = {"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "COPILOT_OFFLINE": "true",
           "COPILOT_AUTO_UPDATE": "false", "OPENCODE_DISABLE_AUTOUPDATE": "1", "NO_UPDATE_NOTIFIER": "1"}  # fmt: skip
 _PATIENCE = 20
+_SLOW = f"no answer within {_PATIENCE} seconds"
 _LOOKED_INTO = 1 << 20
 
 
@@ -80,7 +81,9 @@ def _version(path: str) -> str:
             [path, "--version"], capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE,
             stdin=subprocess.DEVNULL, env={**os.environ, **_QUIET},
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return f"? ({_SLOW})"
+    except OSError as error:
         return f"? ({error})"
     words = told.stdout.replace("v", " ").split()
     number = next((word.strip(".,") for word in words if _numbers(word)), "")
@@ -98,7 +101,7 @@ def _check_program(name: str, version: str, where: Places, needed: bool) -> Chec
             "problem" if needed else "note",
             name,
             f"it does not tell its version: {version[3:-1]}",
-            f"install {name} again",
+            "ask again when this machine has less to do" if _SLOW in version else f"install {name} again",
         )
     by = login(name, where, _holds)
     if not by:

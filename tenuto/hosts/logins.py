@@ -28,7 +28,7 @@ LOGINS = {
         "start claude and type /login, or set ANTHROPIC_API_KEY",
     ),
     "codex": Login(
-        ("CODEX_API_KEY", "OPENAI_API_KEY"), ((f"{CODEX}/auth.json", ""), (f"{CODEX}/config.toml", "model_provider")), "codex login, or set CODEX_API_KEY",
+        ("CODEX_API_KEY",), ((f"{CODEX}/auth.json", ""), (f"{CODEX}/config.toml", "model_provider")), "codex login, or set CODEX_API_KEY",
     ),
     "copilot": Login(
         ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),

@@ -79,6 +79,8 @@ def test_a_model_can_neither_call_a_decision_nor_is_it_let() -> None:
             word.startswith("Bash(tenuto ") and word.split()[1].split(":")[0] not in DECISIONS for word in permitted
         )
         assert not (name in DECISIONS and permitted)
+        # `tenuto run --agent command:...` starts any program: unasked, a model may only have a run recorded.
+        assert [word for word in permitted if word.startswith("Bash(tenuto run")] in ([], ["Bash(tenuto run --start-only:*)"])
 
 
 def call(script: str, *words: str, path: str, home: Path) -> subprocess.CompletedProcess[str]:

@@ -72,13 +72,28 @@ def test_every_program_is_known_by_its_own_words(name: str, say: Say, home: Path
     assert entry["message"] == f"{OLDEST[name]}, and no login was found"
 
 
-def test_old_programs_and_broken_ones(say: Say, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_the_program_does_not_read_is_no_login(say: Say, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codex 0.166 sends nothing of OPENAI_API_KEY; it reads CODEX_API_KEY."""
+    install(home, "codex", "echo codex-cli 0.166.0")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
+    [entry] = found(say, "codex")
+    assert entry["message"] == "0.166.0, and no login was found" and "CODEX_API_KEY" in entry["fix"]
+
+
+def test_old_programs_and_broken_ones(say: Say, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_API_KEY", "x")
     install(home, "codex", "echo codex-cli 0.9.1")
     assert [entry["fix"] for entry in found(say, "codex")] == ["update codex"]
     install(home, "codex", "echo 'no such library' >&2; exit 127")
     [entry] = found(say, "codex")
     assert (entry["status"], entry["message"]) == ("note", "it does not tell its version: ended with 127")
+
+
+def test_a_program_that_takes_too_long_is_not_called_broken(say: Say, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenuto.drivers.connections._PATIENCE", 0.2)
+    install(home, "gemini", "exec sleep 20")
+    [entry] = found(say, "gemini")
+    assert "no answer within" in entry["message"] and "less to do" in entry["fix"]
 
 
 def test_what_the_settings_name_must_be_there(say: Say, home: Path) -> None:
