@@ -13,6 +13,18 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.budget:shortage:word:unit == 'wall_clock' -> unit == 'no such word'": _WALL_CLOCK,
     "tenuto.core.decisions.attempts:dispatch_attempts:number:True -> False": "one action was made for each attempt: the lists are of one length",
     "tenuto.core.decisions.attempts:finish_attempt:logic:c.get('verdict') or 'ERROR' -> c.get('verdict')": "result_of makes an ERROR of whatever is no verdict",
+    "tenuto.core.decisions.attempts:_item_ends:number:True -> False": "whether an end is harmless is asked of failed items only, and these are skipped",
+    "tenuto.core.decisions.records:set_flags:logic:fresh and case.run['pipeline']['name'] == 'ticket' -> case.run['pipeline']['name'] == 'ticket'":
+        "of no flags none follows",
+    "tenuto.core.decisions.records:save_context:logic:resume and saved and all((resume.get(name) == value for name, value in c['context'].items())) -> "
+    "saved and all((resume.get(name) == value for name, value in c['context'].items()))": "saved says that there is one",
+    "tenuto.core.decisions.runs:too_early:logic:then is not None and at is not None and (at < then) -> then is not None and at < then":
+        "the time of a command is our own clock's",
+    "tenuto.core.decisions.runs:_gate_name:return:return case.run['gate']['name'] if case.run['gate'] else '?' -> return None": "only words of a refusal",
+    "tenuto.core.decisions.runs:_gate_name:not:case.run['gate']['name'] if case.run['gate'] else '?' -> "
+    "case.run['gate']['name'] if not case.run['gate'] else '?'": "only words of a refusal",
+    "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
+    "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "
     "run['pause'] and (not too_early(until, run['pause']['last_feedback']))": "of the statuses that come here, only parked has a pause",
     "tenuto.core.decisions.attempts:_item_ends:logic:stay is None or case.pipeline is None or item is None or (item not in stay['left']) -> "

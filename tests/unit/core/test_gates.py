@@ -123,6 +123,18 @@ def test_a_checkpoint_is_for_the_step_the_run_is_in() -> None:
     assert asked.run["position"] == "build"
 
 
+def test_a_blocked_run_hears_its_checkpoint_and_an_engine_needs_none() -> None:
+    from tests.unit.core.by_command import Driven
+
+    asked = Asked(order="open", schedule=ORDER)
+    asked.do("StartStep", step="plan")
+    asked.do("Block", reason="missing")
+    assert asked.do("Checkpoint", step="plan", approved=False, who="ada") == ["GateDecided"]
+    run = Driven("documents: docs/{slug}\nsteps:\n  - {id: a, agent: {role: researcher, mode: focused, focus: x}}\n")
+    run.asked()
+    assert "engine" in run.refused("Checkpoint", step="a", approved=True, who="ada")
+
+
 @pytest.mark.parametrize("end", [{"do": "Pause", "reason": "x"}, {"do": "Cancel"}, {"do": "Fail", "error": "x"}])
 def test_a_run_that_does_not_go_on_has_no_checkpoint(end: dict[str, str]) -> None:
     asked = Asked(order="open", schedule=ORDER)

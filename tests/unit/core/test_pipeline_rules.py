@@ -264,6 +264,13 @@ def test_what_is_told_without_the_pipeline_at_hand_is_recorded_and_nothing_is_co
     assert other.say(SEAT, "QUESTION", status="completed", summary="?") == ["AttemptFinished", "Paused"]
 
 
+def test_an_item_that_somebody_declares_failed_stops_what_lies_behind_it() -> None:
+    run = Driven(steps(waves("on: {ERROR: {pause: look}}", "on_item_error: stop")), PLAN)
+    run.start()
+    run.do("ChangeItem", item="1", status="failed")
+    assert run.run["stay"]["stopped_by"] == ["1"] and run.run["stay"]["left"] == ["2", "3", "4", "5"]
+
+
 def test_rolling_order_waits_for_nobody_else() -> None:
     run = Driven(steps(waves("on: {ERROR: halt}", "order: rolling")), PLAN)
     assert run.start() == [f"{SEAT}@1", f"{SEAT}@2"]

@@ -117,6 +117,10 @@ def test_an_engine_lets_go_of_a_run_between_two_agents_and_not_at_a_gate() -> No
     run.do("DecideGate", decision="approve", who="ada")
     run.asked()
     assert run.do("ChangeDriver", driver="manual") == ["DriverChanged"] and run.run["stay"] is None
+    other = {"name": "other", "hash": None}
+    assert run.do("ChangeDriver", driver="manual", pipeline=other) == ["DriverChanged"], "by hand, what it follows is free"
+    assert Driven(text).refused("ChangeDriver", driver="manual", pipeline=other) == "engine-driven", "its first step waits"
+    assert Asked(driver="engine").do("ChangeDriver", driver="engine", pipeline=other) == ["DriverChanged"], "nothing is left to do"
 
 
 def test_the_step_and_the_attempt_of_an_artifact() -> None:

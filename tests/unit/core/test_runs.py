@@ -103,6 +103,12 @@ def test_what_rests_goes_on_or_is_given_up(status: str) -> None:
     assert given_up.do("Resume", decision="reject") == ["Failed"]
     if status == "paused":
         assert given_up.run["failure"]["error"] == "rejected: a break"
+    about = Asked()
+    about.do("Pause", reason="x", step="plan", last_feedback="2030-01-01T00:00:00.000Z")
+    assert about.do("Resume") == ["Resumed"], "only what is parked waits for a time"
+    about.do("Pause", reason="x", step="plan")
+    about.do("Resume", decision="reject")
+    assert about.run["failure"]["step"] == "plan"
 
 
 @pytest.mark.parametrize(("now", "code"), [("2026-11-15T23:59:59.999Z", "parked"), ("2026-11-16T00:00:00.000Z", ""), ("2026-11-16T00:00:00.001Z", "")])
@@ -151,6 +157,15 @@ def test_what_rests_already_is_not_stopped_again(status: str) -> None:
     assert at(status).do("Stop") == []
     assert at("running").do("Stop", reason="x") == ["Stopped"]
     assert at("blocked").do("Stop") == ["Stopped"]
+
+
+def test_somebody_goes_on_with_a_run() -> None:
+    asked = Asked()
+    assert asked.do("PickUp", session="s") == ["PickedUp"]
+    stage = Asked()
+    stage.do("Block", reason="missing", stage="ONE")
+    assert stage.run["blocked"]["stage"] == "ONE"
+    assert stage.do("Unblock") == ["Unblocked"] and stage.run["blocked"] is None
 
 
 def test_blocked_once_and_unblocked_once() -> None:
