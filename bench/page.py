@@ -24,7 +24,7 @@ Measured by `make bench` on {when}, {machine}. The whole page is written by that
 have the same for your machine. Ratios travel between machines, milliseconds do not.
 
 How it is measured: everything that is compared takes turns, round by round, so that whatever else the machine does falls on all
-of it. A ratio is the median of the ratios within the rounds. A *limit* is the least program that could do the same work as durably;
+of it. A ratio is the median of the ratios within the rounds; a call inside a process is told by the quickest of many. A *limit* is the least program that could do the same work as durably;
 it has none of the rules, no recovery and no files to keep. The peers are installed as they come, in environments of their own.
 
 ## Targets
