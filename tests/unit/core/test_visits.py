@@ -308,3 +308,22 @@ def test_a_step_is_found_by_its_name_wherever_another_pipeline_had_it() -> None:
     for other in (short, pipeline("one", "two")):
         with pytest.raises(KeyError):
             visits.step_of(other, "two" if other is short else "three")
+
+
+def test_members_are_judged_by_the_rule_of_their_step() -> None:
+    """ct and r: severities count; v: the first one's error counts as such."""
+    bad = state("DONE", severities=["Critical"])
+    good = {name: state("DONE") for name in "abc"}
+    for rule in ("ct", "r"):
+        assert judge(cluster(rule=rule), **good)["name"] == "DONE"
+        assert judge(cluster(rule=rule), **{**good, "b": bad})["name"] != "DONE", rule
+        assert judge(cluster(rule="word"), **{**good, "b": bad})["name"] == "DONE"
+    assert judge(cluster(rule="ct"), a=state("DONE"), b=state("DONE"))["name"] in ("DONE", "ERROR", "NEEDS_REVISION")
+
+
+def test_coverage_that_is_no_number_says_so() -> None:
+    said = {"status": "approved", "issues": [], "coverage": "most of it"}
+    assert judge(agent("review", {"threshold": 80}), a=state("DONE", answer=said))["reason"] == "no coverage figure"
+    low = {**said, "coverage": 10}
+    assert judge(agent("review", {"threshold": 80}), a=state("DONE", answer=low))["reason"] == "coverage 10 is below 80"
+    assert judge(agent("review", {"threshold": 1}), a=state("DONE", answer={**said, "coverage": True}))["name"] == "LOW_COVERAGE"
