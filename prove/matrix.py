@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import os
 import random
-import select
 import signal
 import sys
 import time
@@ -29,7 +28,7 @@ from tenuto.drivers.bound import Definition, define
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
 from tenuto.supervise import attempts, identity, records
-from tenuto.testing.yard import await_end
+from tenuto.testing.yard import await_end, ready
 
 VICTIMS = ("orchestrator", "supervisor", "agent", "all")
 DEADLINE = 180.0  # for what must happen; reaching it is a violation
@@ -133,7 +132,7 @@ class World:
         try:
             told = self._hear(ear, ended)
             dead = bool(told and kill) and self._strike(kill, pid, gate)  # type: ignore[arg-type]
-            if not dead and not select.select([ended], [], [], DEADLINE)[0]:
+            if not dead and not ready([ended], DEADLINE):
                 raise TimeoutError("the orchestrator does not come to rest")
             _, status = os.waitpid(pid, 0)
             if not dead and status:
@@ -160,7 +159,7 @@ class World:
                 os.mkfifo(name)
         ear, gate = (os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC) for name in names)
         for descriptor in (ear, gate):
-            if select.select([descriptor], [], [], 0)[0]:
+            if ready([descriptor], 0):
                 os.read(descriptor, 4096)
         return ear, gate
 
@@ -195,10 +194,10 @@ class World:
             _start_one_armed(kill, [str(ear), str(gate)])
 
     def _hear(self, ear: int, ended: int) -> bool:
-        ready, _, _ = select.select([ear, ended], [], [], DEADLINE)
-        if not ready:
+        told = ready([ear, ended], DEADLINE)
+        if not told:
             raise TimeoutError("nobody stands still, and nobody ends")
-        return ear in ready
+        return ear in told
 
     def _strike(self, kill: Kill, orchestrator: int, gate: int) -> bool:
         supervisors = _children(orchestrator)

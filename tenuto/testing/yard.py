@@ -110,7 +110,7 @@ class Yard:
         watch = kernel.watch_new_names([directory])
         try:
             while (status := attempts.inspect(directory))["state"] == "launching":
-                if not select.select([watch], [], [], DEADLINE)[0]:
+                if not ready([watch], DEADLINE):
                     raise TimeoutError(f"nobody claims it: {status}")
                 os.read(watch, 4096)
         finally:
@@ -157,8 +157,7 @@ class Yard:
         try:
             while b"\n" not in self._heard:
                 left = max(0.0, deadline - time.monotonic())
-                ready, _, _ = select.select([self._ear, *ended], [], [], left)
-                if self._ear not in ready:
+                if self._ear not in ready([self._ear, *ended], left):
                     return None
                 self._heard += os.read(self._ear, 4096)
         finally:
@@ -191,15 +190,23 @@ def lives(process: Process) -> bool:
     return now is not None and now.start == process.start and not now.dead
 
 
+def ready(descriptors: list[int], seconds: float) -> list[int]:
+    """Which of them have something to say, within so long. select() would know only the first 1,024 of a process."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
+
+
 def await_end(pid: int) -> None:
     """Until this process has ended; it need not be a child of ours."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    ready, _, _ = select.select([descriptor], [], [], DEADLINE)
+    ended = ready([descriptor], DEADLINE)
     os.close(descriptor)
-    if not ready:
+    if not ended:
         raise TimeoutError(f"process {pid} does not end")
 
 

@@ -83,6 +83,6 @@ def test_a_session_that_is_gone_is_started_over_in_the_same_start(lab: Lab, tmp_
 def test_a_program_that_does_not_speak_the_protocol_is_named(lab: Lab, tmp_path: Path) -> None:
     lab.model({})
     stage = Stage(tmp_path, lab.environment("claude"))
-    found = stage.run("--agent", "acp:sh -c 'echo hello; echo no such option >&2; exit 2'")
+    found = stage.run("--agent", "acp:sh -c 'echo no such option >&2; exit 2'")
     assert found.only["verdict"] == "ERROR"
     assert found.only["summary"] == "sh, at initialize: it ended with exit status 2: no such option"

@@ -156,5 +156,5 @@ def test_a_role_that_names_codex_says_which_model_and_effort(codex: CodexSubject
 
 def test_what_is_wrong_with_the_command_line_is_told(codex: CodexSubject) -> None:
     stage = staged(codex, codex.turns("done"))
-    found = stage.run("--agent", f"codex:program={codex.folder / 'nobody'}")
-    assert found.only["verdict"] == "ERROR" and "No such file" in found.only["summary"]
+    told = stage.tenuto("run", "Do it", "--pipeline", "one", "--agent", f"codex:program={codex.folder / 'nobody'}")
+    assert told.returncode == 2 and "[no-program]" in told.stderr and "nobody" in told.stderr
