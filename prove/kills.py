@@ -73,13 +73,20 @@ def _kill_all(
         seen = reopen(root)
         now = _counts(seen.heads)
         answered = status == 0
-        if now not in (had, _counts(after)) or (answered and now != _counts(after)):
+        if not is_whole(command, had, now, _counts(after)) or (answered and now != _counts(after)):
             violations.append(f"{label}: {now} after {had}, whole it is {_counts(after)} ({output[:80]!r})")
         violations += [f"{label}: {problem}" for problem in seen.problems]
         play(root, command)
         if not _counts(after).items() <= _counts(heads(state_folder(root))).items():
             violations += _not_repeated(root, after, label)
     return Result(len(points), violations, {"kills at a system call": f"{len(points):,}"})
+
+
+def is_whole(command: Command, had: dict[str, int], now: dict[str, int], after: dict[str, int]) -> bool:
+    """All of it or nothing. What the engine does on the way to its next rest are several turns, each whole."""
+    if command[0] in ("next", "report", "run"):
+        return all(had.get(run, 0) <= now.get(run, 0) <= count for run, count in after.items())
+    return now in (had, after)
 
 
 def _not_repeated(root: Path, after: Heads, label: str) -> list[str]:
