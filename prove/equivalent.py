@@ -5,6 +5,8 @@ The name is the one that `python -m prove.mutants` shows; it changes with the co
 
 from __future__ import annotations
 
+_SETTLED = "a seat with more errors than it may make has settled before, and is not asked again"
+_HINT = "where a step stood the last time is a hint, never an answer"
 _WALL_CLOCK = "nothing is ever booked in wall_clock, and no limit is below 0: the sum never passes it"
 
 EQUIVALENT: dict[str, str] = {
@@ -23,6 +25,13 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.decisions.runs:_gate_name:return:return case.run['gate']['name'] if case.run['gate'] else '?' -> return None": "only words of a refusal",
     "tenuto.core.decisions.runs:_gate_name:not:case.run['gate']['name'] if case.run['gate'] else '?' -> "
     "case.run['gate']['name'] if not case.run['gate'] else '?'": "only words of a refusal",
+    "tenuto.core.visits:step_of:number:0 -> 1": _HINT,
+    "tenuto.core.visits:step_of:drop:_seen_at[name] = place -> pass": _HINT,
+    "tenuto.core.visits:attempts_left:word:last == 'LOST' -> last == 'no such word'": _SETTLED,
+    "tenuto.core.visits:attempts_left:compare:beyond <= 0 -> beyond < 0": _SETTLED,
+    "tenuto.core.visits:settled:logic:state is not None and state['open'] is None and bool(state['results']) and (not attempts_left(seat, state)) -> "
+    "state is not None and state['open'] is None and (not attempts_left(seat, state))": "who has not answered yet has a try left",
+    "tenuto.core.visits:ready:return:return [] -> return None": "gates and actions have no places, and are not asked for any",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "
