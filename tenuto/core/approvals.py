@@ -13,7 +13,7 @@ Rule 2: behind a gate nothing begins before the gate was opened and approved. Th
 read off the journal again, because whoever can write to the database can write events that nobody decided.
 
 Rule 3: nobody is put behind a gate that was not approved: not by a retry, not by taking a run over, not by a fork. An approval
-stands until the run goes back to come through its gate again. A route that ends behind the gate (a replan) leaves it standing.
+stands until the gate is asked again, or the run goes back to come through it again. A route that ends behind the gate (a replan) leaves it standing.
 """
 
 from __future__ import annotations
@@ -107,6 +107,9 @@ class _Approvals:
                 last = event["queue"][-1]["step"]
                 behind = self._order[self._order.index(last) :] if last in self._order else []
                 self.names = {name: None for name in self.names if self._of.get(name) not in behind}
+            case "StepStarted":
+                asked = [name for name in self.names if self._of.get(name) == event["step"]]
+                self.names = {name: None for name in self.names if name not in asked}
             case "Forked":
                 self.names.update(dict.fromkeys(event.get("approved", ())))
 

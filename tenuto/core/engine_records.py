@@ -92,6 +92,7 @@ class Conclude(Asked):
     """Everything in this stay has ended: decide its outcome and what follows."""
 
     do: Literal["Conclude"]
+    changed: NotRequired[list[str]]  # at a gate: what is another by now than what was decided on
 
 
 class RetryStep(Asked):

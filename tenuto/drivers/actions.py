@@ -11,10 +11,10 @@ from tenuto.core.pipeline import documents_of
 from tenuto.core.visits import step_of
 from tenuto.drivers import continuing
 from tenuto.drivers.jobs import existing
+from tenuto.drivers.persons import exhibits
 from tenuto.drivers.planning import read_items
 from tenuto.drivers.record import write_record
 from tenuto.drivers.shown import act
-from tenuto.encoding import digest
 from tenuto.errors import Refused
 from tenuto.knowledge.findings import findings, lessons
 from tenuto.workspace.turn import Turn
@@ -43,7 +43,8 @@ def perform(engine: Any, turn: Turn, definition: Any, action: Any) -> None:
             turn.do(name, {"do": "BeginVisit"}, pipeline)
         case "conclude":
             write_record(turn, turn.existing(name), pipeline, _step(pipeline, action["step"]))
-            turn.do(name, {"do": "Conclude"}, pipeline)
+            ended: Any = {"do": "Conclude"}
+            turn.do(name, ended | _changed_since(engine, turn, pipeline, action["step"]), pipeline)
         case "plan":
             _plan(engine, turn, pipeline, action["step"])
         case "ask":
@@ -104,15 +105,22 @@ def _plan(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
     turn.do(engine.name, {"do": "PlanVisit", "items": items, "findings": found, "problem": problem}, pipeline)
 
 
+def _changed_since(engine: Any, turn: Turn, pipeline: Any, name: str) -> dict[str, list[str]]:
+    """At a gate: what is another now than when it was decided on. Between the two, nobody watched."""
+    step = _step(pipeline, name)
+    if step["kind"] != "gate":
+        return {}
+    opened = [e for e in turn.tx.events(engine.name) if e["type"] == "GateOpened" and e["name"] == step["gate"]["name"]]
+    then = {entry["path"]: entry["sha256"] for entry in (opened[-1]["shown"] if opened else [])}
+    now = {entry["path"]: entry["sha256"] for entry in exhibits(engine.workspace.root, pipeline, turn.existing(engine.name), name)}
+    return {"changed": [path for path in {**then, **now} if then.get(path) != now.get(path)]}
+
+
 def show_again(engine: Any, turn: Turn, pipeline: Any) -> None:
     """A gate whose artifacts have changed since it was opened is opened anew: nobody can decide on what is not there any more."""
     run = turn.existing(engine.name)
     if run["status"] == "waiting_gate" and run["stay"] is not None:
         _ask(engine, turn, pipeline, run["stay"]["step"])
-
-
-def _fill(engine: Any, path: str) -> str:
-    return os.path.normpath(path.replace("{slug}", engine.name).replace("{iteration}", "*"))
 
 
 def _whole(run: Any) -> Any:
@@ -123,18 +131,13 @@ def _whole(run: Any) -> Any:
 
 
 def _ask(engine: Any, turn: Turn, pipeline: Any, name: str) -> None:
-    gate, folder = _step(pipeline, name)["gate"], documents(turn.existing(engine.name), pipeline)
-    shown = []
-    for pattern in gate["show"]:
-        for path in existing(engine.workspace.root, _fill(engine, f"{folder}/{pattern}")):
-            with open(os.path.join(engine.workspace.root, path), "rb") as file:
-                shown.append({"path": path, "sha256": digest(file.read())})
+    gate = _step(pipeline, name)["gate"]
     opened: Any = {
         "do": "OpenGate",
         "name": gate["name"],
         "prompt": gate["prompt"],
         "options": gate["options"],
-        "shown": shown,
+        "shown": exhibits(engine.workspace.root, pipeline, turn.existing(engine.name), name),
     }
     turn.do(engine.name, opened, pipeline)
 

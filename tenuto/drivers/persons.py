@@ -10,12 +10,15 @@ import os
 from typing import Any
 
 from tenuto.core.approvals import standing
+from tenuto.core.pipeline import documents_of
 from tenuto.core.records import Run
+from tenuto.core.visits import step_of
 from tenuto.drivers.bound import pipeline_of
+from tenuto.drivers.jobs import existing
 from tenuto.drivers.protection import proof
+from tenuto.encoding import digest
 from tenuto.errors import Refused
 from tenuto.workspace.guard import refuse_agents, require_person
-from tenuto.workspace.objects import hash_at
 from tenuto.workspace.turn import Turn, Workspace
 
 # To start nothing more is never wrong: a person's interactive agent may do that for them.
@@ -27,6 +30,25 @@ def who() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
+
+
+def exhibits(root: str, pipeline: Any, run: Run, step: str) -> list[Any]:
+    """What a gate of the pipeline shows, as it is now: every file that its patterns name, by hash."""
+    folder = documents_of(pipeline, run)
+    gate: Any = step_of(pipeline, step)
+    names = [name.replace("{slug}", run["id"]).replace("{iteration}", "*") for name in gate["gate"]["show"]]
+    paths = [path for name in names for path in existing(root, os.path.normpath(f"{folder}/{name}"))]
+    return [{"path": path, "sha256": _hash(root, path)} for path in dict.fromkeys(paths)]
+
+
+def _hash(root: str, path: str) -> str | None:
+    """Of what somebody reads there, also through a link; None where there is nothing to read."""
+    full = os.path.join(root, path)
+    try:
+        with open(full if os.path.isfile(full) else "", "rb") as file:
+            return digest(file.read())
+    except OSError:
+        return None
 
 
 def decide_gate(
@@ -53,10 +75,14 @@ def decide_gate(
     with workspace.turn() as turn:
         run = turn.existing(name)
         given = proof(workspace.root, run, decision, feedback, settings, signature, signer)
+        pipeline, stay = _pipeline(turn, run), run["stay"]
         shown = [
-            {"path": entry["path"], "sha256": hash_at(workspace.root, entry["path"])}
+            {"path": entry["path"], "sha256": _hash(workspace.root, entry["path"])}
             for entry in (run["gate"] or {"shown": []})["shown"]
         ]
+        if pipeline is not None and stay is not None and step_of(pipeline, stay["step"])["kind"] == "gate":
+            seen = [entry["path"] for entry in shown]
+            shown += [entry for entry in exhibits(workspace.root, pipeline, run, stay["step"]) if entry["path"] not in seen]
         decided: Any = {
             "do": "DecideGate",
             "decision": decision,
@@ -65,7 +91,7 @@ def decide_gate(
             "shown": shown,
             "proof": {**given, "passed_on": passed_on} if passed_on else given,
         } | ({"gate": gate} if gate else {})
-        turn.do(name, decided, _pipeline(turn, run))
+        turn.do(name, decided, pipeline)
         return run
 
 

@@ -234,11 +234,23 @@ def conclude(case: Case, c: Any) -> list[Any]:
     _require(case, "conclude")
     step = step_of(pipeline, stay["step"])
     told = outcome(pipeline, case.run)
+    if told["name"] == "DONE" and step["kind"] == "gate" and c.get("changed"):
+        return _void(case, step, c["changed"])
     if told["name"] == "DONE":
         for action in step["after"]:
             if f"after:{action}" not in stay["did"]:
                 raise Refused("not-asked", f"{action} comes before the end of {step['id']}")
     return _end(case, step, told)
+
+
+def _void(case: Case, step: Any, changed: list[str]) -> list[Any]:
+    """What was approved is not what is there: the gate is asked once more, for what is there now."""
+    reason = f"what was approved has changed since: {', '.join(changed)}"
+    ended = case.event(
+        "StepEnded", step=step["id"], item=None, status="failed", verdict="ERROR", summary=reason, because=[],
+    )  # fmt: skip
+    queue = [hop_to(step["id"]), *case.run["queue"]]
+    return [ended, case.event("RouteTaken", route="", queue=queue, resets=[], carry={}, reason=reason)]
 
 
 def retry_step(case: Case, c: Any) -> list[Any]:

@@ -126,11 +126,10 @@ def _refuse_weak(case: Case, c: Any) -> None:
 def _refuse_stale(case: Case, c: Any) -> None:
     gate = case.run["gate"]
     now = {entry["path"]: entry["sha256"] for entry in c.get("shown", [])}
-    changed = [
-        e["path"]
-        for e in (gate["shown"] if gate else [])
-        if e["sha256"] is not None and now.get(e["path"]) != e["sha256"]  # what is not told counts as changed
-    ]
+    then = {entry["path"]: entry["sha256"] for entry in (gate["shown"] if gate else [])}
+    # What is not told counts as changed; so does what has come to it since.
+    changed = [path for path, sha in then.items() if sha is not None and now.get(path) != sha]
+    changed += [path for path in now if path not in then]
     if changed:
         message = f"what gate {gate['name'] if gate else ''!r} showed has changed since: {', '.join(changed)}"
         hint = "tenuto run   (shows it anew; then decide), or: tenuto revise" if case.run["stay"] else "look again: revise, or open the gate anew"

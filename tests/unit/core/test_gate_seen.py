@@ -45,9 +45,9 @@ def test_a_decision_for_another_gate_is_refused(word: str) -> None:
     assert run["gate"] is None
 
 
-@pytest.mark.parametrize("now", [[], [{"path": "b.md", "sha256": "1"}], [{"path": "a.md", "sha256": None}], [{"path": "a.md", "sha256": "2"}]])
+@pytest.mark.parametrize("now", [[], [{"path": "b.md", "sha256": "1"}], [{"path": "a.md", "sha256": None}], [{"path": "a.md", "sha256": "2"}], [{"path": "a.md", "sha256": "1"}, {"path": "b.md", "sha256": "1"}]])
 def test_an_approval_that_does_not_know_what_it_approves_is_refused(now: list[Any]) -> None:
-    """Changed, gone, or simply not told: only the very hashes that were shown are approved."""
+    """Changed, gone, simply not told, or joined by another one: only the very hashes that were shown are approved."""
     run = waiting({"path": "a.md", "sha256": "1"})
     with pytest.raises(Refused) as refusal:
         play(run, decision(shown=now))

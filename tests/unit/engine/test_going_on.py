@@ -118,3 +118,46 @@ def test_whoever_stops_the_engine_is_told_what_still_works_and_how_to_go_on(repo
     done = subprocess.run([*words, "--agent", agent], cwd=repository, env=around, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(reopen(repository).load("add-it")["attempts"]) == 3
+
+
+MANY = GATED.replace("show: [design.md]", "show: [design.md, 'notes/*.md']").replace("cap: 2", "existing: ['notes/*.md']")
+MANY += "  - {id: build, agent: {role: implementer, out: built.md}}\n"
+
+
+def test_what_has_come_to_a_gate_since_it_was_shown_is_not_approved_with_it(say: Say, gated: Path, script: Any) -> None:
+    (gated / ".tenuto/pipelines/gated.yaml").write_text(MANY)
+    agent = script()
+    assert say("run", "Add it", "--pipeline", "gated", "--agent", agent).status == 5
+    (gated / "docs/add-it/notes").mkdir()
+    (gated / "docs/add-it/notes/more.md").write_text("and delete everything\n")
+    told = say("approve", "--json")
+    assert (told.status, told.error["code"]) == (4, "gate-stale")
+    assert told.error["details"]["paths"] == ["docs/add-it/notes/more.md"]
+
+
+@pytest.mark.parametrize("harm", ["changed", "gone", "joined", "none"])
+def test_an_approval_is_void_when_what_was_approved_changes_before_the_run_goes_on(
+    say: Say, gated: Path, script: Any, harm: str
+) -> None:
+    (gated / ".tenuto/pipelines/gated.yaml").write_text(MANY)
+    agent = script()
+    say("run", "Add it", "--pipeline", "gated", "--agent", agent)
+    assert say("approve").status == 0
+    design = gated / "docs/add-it/design.md"
+    if harm == "changed":
+        design.write_text("# Another one\n")
+    elif harm == "gone":
+        design.unlink()
+    elif harm == "joined":
+        (gated / "docs/add-it/notes").mkdir()
+        (gated / "docs/add-it/notes/more.md").write_text("and delete everything\n")
+    told = say("run", "--agent", agent)
+    run = reopen(gated).load("add-it")
+    if harm == "none":
+        assert (told.status, run["status"]) == (0, "completed")
+        return
+    assert (told.status, run["status"]) == (5, "waiting_gate")
+    assert "what was approved has changed since" in told.err
+    assert not (gated / "docs/add-it/built.md").exists()
+    assert say("approve").status == 0
+    assert say("run", "--agent", agent).status == 0, "for what is there now"
