@@ -166,7 +166,7 @@ class Waves(TypedDict):
     no_items: Literal["refuse", "one"]  # one: the whole plan is a single item
     max_items: int | None
     limits: ItemLimits
-    strict: bool  # a limit passed is NEEDS_REVISION for the planner, not a warning
+    strict: bool | str  # a limit passed is NEEDS_REVISION for the planner, not a warning; or the switch that says so
     record: str  # where the engine writes items and results as JSON; "" for nowhere
 
 

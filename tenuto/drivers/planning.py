@@ -41,7 +41,7 @@ def plan_problem(job: Job) -> str:
             items = read_items(job.workdir, os.path.normpath(job.documents), job.run["id"], waves)
             if not items and waves["no_items"] != "one":
                 return f"no item was found in {', '.join(waves['plan'])}"
-            problem = impossible(waves, items) if items else ""
+            problem = impossible(waves, items, job.run["switches"]) if items else ""
             if problem:
                 return f"the plan cannot be carried out: {problem}"
     return ""

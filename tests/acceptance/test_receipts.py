@@ -78,14 +78,14 @@ class Ground:
         (self.root / "code.txt").write_text("code\n")
         (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
 
-    def drive(self, steps: str, answers: str, settings: Any = None, before: Any = None, place: Place | None = None) -> Any:
+    def drive(self, steps: str, answers: str, settings: Any = None, before: Any = None, place: Place | None = None, switches: Any = None) -> Any:
         (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE + steps)
         subprocess.run(["git", "-C", str(self.root), "add", "."], check=True)
         subprocess.run(["git", "-C", str(self.root), "commit", "-q", "-m", "begin"], check=True)
         script = self.folder / "answers.yaml"
         script.write_text("answers:\n" + answers)
         self.workspace = tenuto.open(str(self.root))
-        name = start(self.workspace, "Add dark mode", "small", place=place)["id"]
+        name = start(self.workspace, "Add dark mode", "small", place=place, switches=switches)["id"]
         if before:
             before(self.root / D)
         return Engine(self.workspace, name, Crew(f"scripted:{script}"), settings or {}).drive()
@@ -222,6 +222,26 @@ def test_an_append_only_file_that_was_rewritten_is_put_back_whatever_the_verdict
     run = ground.drive(KNOWLEDGE, answers, before=before)
     assert run["status"] == "failed" and (ground.root / D / "decisions.md").read_text() == "- old\n"
     assert "may only be appended to" in run["attempts"]["review-1-r-knowledge-1"]["receipt"]["problem"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_planner_limits_are_warnings_or_send_the_plan_back_under_strict_plan(ground: Ground, strict: bool) -> None:
+    """Four production files where three are allowed. The planner is told which limit, and asked again."""
+    files = {f"{D}/plan.md": "- 01-a (depends_on: none)\n", f"{D}/tasks/01-a.md": "**files:** a.py, b.py, c.py, d.py\n"}
+    steps = PLAN.replace("out: plan.md", "out: [plan.md, tasks/*.md]").replace(
+        "plan: plan.md", "plan: plan.md, items: tasks/*.md, limits: {files: 3}, strict: strict_plan"
+    )
+    answers = f"  - for: {{role: planner}}\n    files: {dumps(files)}\n"
+    run = ground.drive(f"{steps}switches: {{strict_plan: false}}\n", answers, switches={"strict_plan": strict})
+    said = "item 01-a has 4 production files; the limit is 3"
+    if strict:
+        assert run["status"] == "failed" and "implementation" not in run["steps"]
+        first, second = run["attempts"].values()
+        assert said in first["summary"] and second["extra"]["why_again"] == first["summary"]
+        return
+    assert run["status"] == "completed"
+    with ground.workspace.journal.read() as reader:
+        assert said in [note for e in reader.events(run["id"]) if e["type"] == "ItemsPlanned" for note in e["notes"]]
 
 
 @pytest.mark.parametrize(

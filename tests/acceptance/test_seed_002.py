@@ -418,6 +418,17 @@ def test_an_unrecognised_agent_field_is_logged_as_a_warning_an_absent_one_is_not
     assert len(notes) == 1 and "wizard" in notes[0] and "implementer" in notes[0]
 
 
+def test_planner_limits_are_warnings_or_needs_revision_under_strict_plan() -> None:
+    """And nothing of such a plan is carried out; as soon as the planner says DONE it is told (test_receipts.py)."""
+    items = [item("1", files=("a.py", "b.py", "c.py", "d.py"))]
+    said = "item 1 has 4 production files; the limit is 3"
+    warned = Played(items=items)
+    assert [e["notes"] for e in warned.journal if e["type"] == "ItemsPlanned"] == [[said]] and warned.run["status"] == "completed"
+    strict = Played(items=items, switches={"strict_plan": True})
+    ends = [(e["verdict"], e["summary"]) for e in strict.journal if e["type"] == "StepEnded" and e["step"] == "implementation"]
+    assert ends[0] == ("NEEDS_REVISION", said) and not strict.count("implementation-1-*")
+
+
 def test_a_wave_of_more_than_four_is_partitioned_into_sub_waves_of_at_most_four() -> None:
     played = Played(items=[item(str(n)) for n in range(1, 10)])
     groups = played.wave_of("implementation-1-*")

@@ -119,6 +119,7 @@ BACK = {"route": ["first"], "at_most": 1}
         (pipeline({"id": "a", "cluster": {"members": [{"role": "x", "memory": "write"}]}}), "contradiction"),
         (pipeline({"id": "a", "waves": {"roles": ["x"], "default": "y"}}), "unknown-member"),
         (pipeline({"id": "a", "waves": {}}), "missing"),
+        (pipeline(agent("p"), {"id": "a", "waves": {"plan": "p.md", "roles": ["x"], "strict": "sometimes"}}), "unknown-switch"),
         (pipeline({"id": "a", "gate": {"when": "tests"}}), "unknown-switch"),
         (pipeline({"id": "a", "gate": {"options": ["approve", "reject", "revise"]}}), "contradiction"),
         (pipeline({"id": "a", "gate": {"options": ["approve"]}}), "contradiction"),

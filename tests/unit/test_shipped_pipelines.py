@@ -60,7 +60,7 @@ def test_both_approval_gates_exist_only_in_approval_mode() -> None:
         ("post-research", "approval"),
         ("post-planning", "approval"),
     ]
-    assert PIPELINES["eight-step"]["switches"] == {"approval": False}
+    assert PIPELINES["eight-step"]["switches"] == {"approval": False, "strict_plan": False}
 
 
 def test_memory_is_initialised_at_step_0_pruned_after_1_2_and_2_and_4_and_lessons_are_extracted_between_waves() -> None:
@@ -164,7 +164,7 @@ def test_implementation_errors_lead_to_verification_and_documentation_stops_noth
 def test_planner_limits_per_item_are_warnings() -> None:
     waves = step("eight-step", "implementation")["waves"]
     assert waves["limits"] == {"files": 3, "depends_on": 2, "lines": 500, "effort": "Medium"}
-    assert waves["strict"] is False
+    assert waves["strict"] == "strict_plan" and PIPELINES["eight-step"]["switches"]["strict_plan"] is False
 
 
 def test_the_build_is_verified_first_and_its_error_still_reaches_the_aggregator() -> None:

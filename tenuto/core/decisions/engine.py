@@ -138,7 +138,7 @@ def plan_visit(case: Case, c: Any) -> list[Any]:
     stay: Any = run["stay"]
     step: Any = step_of(pipeline, stay["step"])
     waves, items = step["waves"], c["items"]
-    problem = c.get("problem", "") or impossible(waves, items)
+    problem = c.get("problem", "") or impossible(waves, items, run["switches"])
     if problem:
         return _end(case, step, {"name": "NEEDS_REVISION", "because": [], "reason": problem})
     arrangement = arrange(items)
@@ -173,7 +173,7 @@ def _asked(item: Any) -> Any:
     return {"agent": item["agent"] or ""}
 
 
-def impossible(waves: Any, items: Any) -> str:
+def impossible(waves: Any, items: Any, switches: Any) -> str:
     """Why these items cannot be carried out in this step; "" where they can."""
     from tenuto.core.waves import PlanRefused, arrange
 
@@ -183,7 +183,8 @@ def impossible(waves: Any, items: Any) -> str:
         arrangement = arrange(items)
     except PlanRefused as refusal:
         return refusal.message
-    return "; ".join(_plan_notes(waves, items, arrangement)) if waves["strict"] else ""
+    strict = waves["strict"] if isinstance(waves["strict"], bool) else switches.get(waves["strict"])
+    return "; ".join(_plan_notes(waves, items, arrangement)) if strict else ""
 
 
 def _choose(run: Any, items: Any, which: str, findings: Any) -> list[str]:

@@ -66,7 +66,7 @@ def read(view: View, position: int, setting: Setting) -> Step | None:
         case "cluster":
             _cluster(view, step, terms)
         case "waves":
-            _waves(view, step, terms)
+            _waves(view, step, terms, setting)
         case "gate":
             _gate(view, step)
         case "action":
@@ -109,6 +109,12 @@ def _when(view: View, setting: Setting) -> str:
     if found not in known:
         view.note("unknown-switch", f"there is no switch '{found}'", did_you_mean(found, known))
     return found
+
+
+def _strict(view: View, setting: Setting) -> bool | str:
+    if not isinstance(view.value, str):
+        return view.flag("strict", False)
+    return _when(view, setting)
 
 
 def budget(view: View) -> Budget:
@@ -210,7 +216,7 @@ _WAVES = (
 )  # fmt: skip
 
 
-def _waves(view: View, step: Any, terms: Terms) -> None:
+def _waves(view: View, step: Any, terms: Terms, setting: Setting) -> None:
     waves = view.get("waves")
     waves.is_mapping("waves", _WAVES)
     seats.inspect(waves)
@@ -239,7 +245,7 @@ def _waves(view: View, step: Any, terms: Terms) -> None:
         "on_item_error": waves.get("on_item_error").choice("on_item_error", ("stop", "skip-dependents"), "stop"),
         "no_items": waves.get("no_items").choice("no_items", ("refuse", "one"), "refuse"),
         "max_items": waves.get("max_items").whole("max_items", None, least=1),
-        "limits": _limits(waves.get("limits")), "strict": waves.get("strict").flag("strict", False),
+        "limits": _limits(waves.get("limits")), "strict": _strict(waves.get("strict"), setting),
         "record": paths.read_one(waves.get("record"), "the record"),
     }  # fmt: skip
     step["between"] = view.get("between").words("an action", ACTIONS)
