@@ -1,8 +1,15 @@
-"""Tell somebody when a run waits, fails or finishes: run a command, or post to a URL. Never in the way of the run."""
+"""Tell somebody when a run waits, fails or finishes: run a command, post to a URL. Never in the way of the run.
+
+A notice that cannot be delivered is said, and changes nothing; the other one is delivered all the same. Nobody waits for what a
+command leaves in the background, and what takes longer than its time is ended with everything it started.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import tempfile
 from typing import Any
 
 from tenuto.core.records import Run
@@ -18,24 +25,35 @@ def notify(workspace: Workspace, run: Run, settings: dict[str, Any]) -> None:
     notice = dumps({
         "run": run["id"], "status": run["status"], "step": run["position"], "prompt": waits.get("prompt", waits.get("reason", "")),
         "error": run["failure"]["error"] if run["failure"] else "",
-    })  # fmt: skip
-    try:
-        if "command" in wanted:
-            subprocess.run(
-                wanted["command"],
-                shell=True,
-                cwd=workspace.root,
-                input=notice.encode(),
-                timeout=_SECONDS,
-                check=True,
-                capture_output=True,
-            )
-        if "url" in wanted:
-            from urllib.request import Request, urlopen
+    }).encode()  # fmt: skip
+    for way, deliver in (("command", _run), ("url", _post)):
+        if way in wanted:
+            try:
+                deliver(workspace, wanted[way], notice)
+            except Exception as error:  # noqa: BLE001  # whatever it is: it is said, and changes nothing
+                workspace.warn(f"nobody was notified: {error}")
 
-            with urlopen(
-                Request(wanted["url"], notice.encode(), {"Content-Type": "application/json"}), timeout=_SECONDS
-            ):
-                pass
-    except Exception as error:  # noqa: BLE001  # a notice that cannot be delivered is said, and changes nothing
-        workspace.warn(f"nobody was notified: {error}")
+
+def _run(workspace: Workspace, command: str, notice: bytes) -> None:
+    with tempfile.TemporaryFile() as told:
+        begun = subprocess.Popen(
+            command, shell=True, cwd=workspace.root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=told,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            begun.communicate(notice, timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(begun.pid, signal.SIGKILL)
+            begun.wait()
+            raise RuntimeError(f"{command!r} took longer than {_SECONDS} seconds") from None
+        if begun.returncode != 0:
+            told.seek(0)
+            said = told.read()[-300:].decode("utf-8", "replace").strip()
+            raise RuntimeError(f"{command!r} ended with exit status {begun.returncode}{f': {said}' if said else ''}")
+
+
+def _post(workspace: Workspace, url: str, notice: bytes) -> None:
+    from urllib.request import Request, urlopen
+
+    with urlopen(Request(url, notice, {"Content-Type": "application/json"}), timeout=_SECONDS):
+        pass

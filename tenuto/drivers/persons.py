@@ -38,10 +38,10 @@ def exhibits(root: str, pipeline: Any, run: Run, step: str) -> list[Any]:
     gate: Any = step_of(pipeline, step)
     names = [name.replace("{slug}", run["id"]).replace("{iteration}", "*") for name in gate["gate"]["show"]]
     paths = [path for name in names for path in existing(root, os.path.normpath(f"{folder}/{name}"))]
-    return [{"path": path, "sha256": _hash(root, path)} for path in dict.fromkeys(paths)]
+    return [{"path": path, "sha256": hash_of(root, path)} for path in dict.fromkeys(paths)]
 
 
-def _hash(root: str, path: str) -> str | None:
+def hash_of(root: str, path: str) -> str | None:
     """Of what somebody reads there, also through a link; None where there is nothing to read."""
     full = os.path.join(root, path)
     try:
@@ -77,7 +77,7 @@ def decide_gate(
         given = proof(workspace.root, run, decision, feedback, settings, signature, signer)
         pipeline, stay = _pipeline(turn, run), run["stay"]
         shown = [
-            {"path": entry["path"], "sha256": _hash(workspace.root, entry["path"])}
+            {"path": entry["path"], "sha256": hash_of(workspace.root, entry["path"])}
             for entry in (run["gate"] or {"shown": []})["shown"]
         ]
         if pipeline is not None and stay is not None and step_of(pipeline, stay["step"])["kind"] == "gate":

@@ -17,10 +17,9 @@ from tenuto.core.records import Run
 from tenuto.drivers.bound import definition_of, pipeline_of
 from tenuto.drivers.local import Engine
 from tenuto.drivers.notices import notify
-from tenuto.drivers.persons import decide_gate
+from tenuto.drivers.persons import decide_gate, hash_of
 from tenuto.drivers.start import check_crew
 from tenuto.workspace.guard import require_person
-from tenuto.workspace.objects import hash_at
 from tenuto.workspace.turn import Turn, Workspace
 
 Ask = Callable[[Run], tuple[str, str] | None]
@@ -89,7 +88,7 @@ def _decide_in_advance(workspace: Workspace, name: str, decision: str) -> Run:
         run = turn.existing(name)
         gate = run["gate"]
         shown = [
-            {"path": e["path"], "sha256": hash_at(workspace.root, e["path"])} for e in (gate["shown"] if gate else [])
+            {"path": e["path"], "sha256": hash_of(workspace.root, e["path"])} for e in (gate["shown"] if gate else [])
         ]
         said = f"given in advance: --no-input={decision}"
         decided: Any = {
