@@ -180,8 +180,10 @@ class Job:
         if "answers" in self.seat["context"] and self.run["answers"]:
             texts["answers"] = "\n".join(f"{name}: {text}" for name, text in self.run["answers"].items())
         earlier = self.attempt["extra"].get("why_again")
+        before = self.run["attempts"].get(self.attempt["extra"].get("follows", ""))
         if earlier:
-            texts["why the last attempt did not count"] = earlier
+            asked = before is not None and before["verdict"] == "QUESTION"
+            texts["your question" if asked else "why the last attempt did not count"] = earlier
         answer = self.attempt["extra"].get("answer")
         if answer:
             texts["a person's answer"] = answer

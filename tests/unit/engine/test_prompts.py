@@ -92,3 +92,16 @@ def test_what_is_not_resolved_is_handed_on_under_its_name(
     prompt = say("logs", "r", "planning-1-planner-1", "--of", "prompt").out
     assert ("what is not resolved is handed to you as constraints:\n- docs/r/review.md" in prompt) is handed
     assert ("went on without a DONE of: review (NEEDS_REVISION)" in told.out) is handed, "and whoever reads the end knows it, too"
+
+
+def test_who_asked_something_is_told_its_question_and_the_answer(say: Any, repository: Path, script: Any) -> None:
+    (repository / ".tenuto/pipelines/asks.yaml").write_text(
+        "name: asks\ndocuments: docs/{slug}\nsteps: [{id: design, agent: {role: designer, out: design.md, question: true}}]\n"
+    )
+    agent = script("answers: [{for: {try: 1}, files: {}, reply: 'QUESTION: which colour?'}]")
+    assert say("run", "Add x", "--pipeline", "asks", "--name", "r", "--agent", agent).status == 5
+    assert say("answer", "r", "blue").status == 0
+    assert say("run", "--agent", agent).status == 0
+    prompt = say("logs", "r", "design-1-designer-2", "--of", "prompt").out
+    assert (data(prompt, "your question"), data(prompt, "a person's answer")) == ("which colour?", "blue")
+    assert "did not count" not in prompt
