@@ -82,6 +82,8 @@ def start_supervisor(directory: str, environment: dict[str, str], command: list[
     finally:
         os.close(log)
     note["supervisor"] = identity.identify(process.pid)
+    if note["supervisor"] is None:
+        note["launcher"] = None  # killed already: we did our part, and whoever waits must not wait for us
     _hand_over(process, environment)
     records.publish(path, note, durable=False)
     collect_ended()

@@ -7,10 +7,12 @@ import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tenuto.supervise import attempts, records
+from tenuto.supervise import attempts, identity, records
+from tenuto.supervise.watching import wait_any
 from tenuto.testing import rogues
 from tenuto.testing.killing import cancel_before_lines, die_after_the_agent, die_before_lines, orphan_the_newborn
 from tenuto.testing.yard import Yard, await_end, lives, python
@@ -169,3 +171,20 @@ inner.hear()
     assert not lives(daemon)
     attempts.cancel(outer)
     assert yard.result(outer)["cancelled"]
+
+
+def test_nobody_waits_for_a_supervisor_that_died_before_it_was_known(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between its start and the note of who it is: the attempt has come to rest, also for the one who started it."""
+    ordinary = identity.identify
+
+    def slow(pid: int) -> Any:
+        if pid != os.getpid():
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return ordinary(pid)
+
+    monkeypatch.setattr(identity, "identify", slow)
+    directory, spec = yard.directory("stillborn"), yard.spec("stillborn", ["true"])
+    attempts.prepare(directory, spec)
+    attempts.start_supervisor(directory, spec["env"], ["true"])
+    assert wait_any([directory], 0) == [directory]
+    assert attempts.void(directory)
