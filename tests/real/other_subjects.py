@@ -14,6 +14,7 @@ from tests.real.subjects import LATER, ModelSubject
 class CodexSubject(ModelSubject):
     name = program = kind = "codex"
     usage = {"tokens": 240}  # noqa: RUF012
+    record = (".codex/sessions", "function_call_output")
     until = LATER * 1000 + 20_000  # it leaves the seconds out: 06:40 is told as 6, and taken as 7
 
     def spelling(self, scene: str) -> str:
@@ -72,6 +73,7 @@ class ClaudeAcpSubject(Slow):
     kind = "claude"
     scenes = ("done", "half-way")
     usage = {"tokens": 240, "micro_usd": AtLeast(1600)}  # noqa: RUF012
+    record = (".claude/projects", "tool_result")
 
     def prepare(self) -> None:
         for needed in (self.program, "claude", "node"):
@@ -109,4 +111,17 @@ class OpenCodeSubject(Slow):
         return {"tool": "write", "input": {"filePath": str(self.work / name), "content": text}}
 
 
-OTHERS: list[type[ModelSubject]] = [CodexSubject, CodexAcpSubject, ClaudeAcpSubject, GeminiSubject, OpenCodeSubject]
+class CopilotSubject(Slow):
+    name = "acp-copilot"
+    program = kind = "copilot"
+    scenes = ("done", "half-way")
+    usage = {"tokens": 240}  # noqa: RUF012
+
+    def spelling(self, scene: str) -> str:
+        return "acp:copilot"
+
+    def write(self, name: str, text: str) -> Any:
+        return {"tool": "create", "input": {"path": str(self.work / name), "file_text": text}}
+
+
+OTHERS: list[type[ModelSubject]] = [CodexSubject, CodexAcpSubject, ClaudeAcpSubject, GeminiSubject, OpenCodeSubject, CopilotSubject]

@@ -67,15 +67,19 @@ class Subject:
         raise NotImplementedError
 
     def wait(self, path: Path) -> None:
+        self.wait_for(path.exists, str(path))
+
+    def wait_for(self, so: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + 280
-        while not path.exists():
+        while not so():
             if time.monotonic() > end:
-                raise TimeoutError(f"{path} never came")
+                raise TimeoutError(f"{what} never came")
             time.sleep(0.02)
 
 
 class CommandSubject(Subject):
     name = "command"
+    scenes = (*Subject.scenes, "lasting", "garbage")
 
     def spelling(self, scene: str) -> str:
         return f"command:sh '{self.folder}/agent.sh'"
@@ -95,6 +99,8 @@ class CommandSubject(Subject):
             "hang": f"touch '{self.folder}/begun'; {wait}",
             "half-way": f"{again}; touch '{self.folder}/begun'; {wait}",
             "limit": "echo 'PARKED: 2096-10-02T07:06:40Z the usage limit is reached'",
+            "lasting": "echo x > out.md; echo 'DONE: wrote it'; echo 'this model does not exist' >&2; exit 1",
+            "garbage": "echo x > out.md; printf '\\377\\000\\033[2J half DONE'",
         }
         (self.folder / "agent.sh").write_text(scripts[scene] + "\n")
 
@@ -139,6 +145,9 @@ class ModelSubject(Subject):
     program = ""
     kind = ""
     """Whose environment of the lab it gets: claude, codex, gemini, opencode."""
+    record = ("", "")
+    """Where the program writes its conversation down, and what is in there once the first half is: it does that a moment after it
+    happened, and who is killed before has only begun."""
     model: Model
 
     def prepare(self) -> None:
@@ -196,11 +205,16 @@ class ModelSubject(Subject):
 
     def wait_until_begun(self) -> None:
         self.model.wait_until_asked(lambda one: bool(one.asked.results) or self.model.scripts["work"] != self.half_way)
+        folder, word = self.record
+        if folder and self.model.scripts["work"] == self.half_way:
+            kept = self.lab.home / folder
+            self.wait_for(lambda: any(word in one.read_text() for one in kept.rglob("*.jsonl")), f"{word} in {kept}")
 
 
 class ClaudeSubject(ModelSubject):
     name = program = kind = "claude"
     usage = {"tokens": 240, "micro_usd": 1600}  # noqa: RUF012
+    record = (".claude/projects", "tool_result")
 
     def environment(self, scene: str) -> dict[str, str]:
         more = {"CLAUDE_CODE_MAX_RETRIES": "0"}
