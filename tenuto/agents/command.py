@@ -3,8 +3,8 @@
     command:./my-agent --flag
 
 A reply that ends with `PARKED: <time> <why>` says that the program may not work before then (a usage limit): the run waits.
-Reaching a time limit, dying by a signal or a non-zero exit is an ERROR, whatever was printed; what could not even be
-started may be tried again inside the same attempt.
+Reaching a time limit, dying by a signal or a non-zero exit is an ERROR, whatever was printed; the last line on standard error is its reason.
+What could not even be started may be tried again inside the same attempt.
 """
 
 from __future__ import annotations
@@ -39,4 +39,8 @@ class CommandAgent:
     def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
         """The reply as a verdict; `transient` where the same attempt may start the program once more; `parked_until`
         where it may not work before a time."""
-        return ending(result) or broken(result) or told(**heard(reply))
+        failed = broken(result)
+        if failed is not None:
+            why = job.errors.strip().rpartition("\n")[2]
+            failed["summary"] = f"{failed['summary']}: {why}"[:500] if why else failed["summary"]
+        return ending(result) or failed or told(**heard(reply))

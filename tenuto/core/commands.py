@@ -153,7 +153,7 @@ class DecideGate(Asked):
     who: str
     gate: NotRequired[str]  # the one that was seen; another one by now voids the decision
     feedback: NotRequired[str]
-    shown: NotRequired[list[Shown]]  # what the artifacts are now; another hash voids the decision
+    shown: NotRequired[list[Shown]]  # what the artifacts are now; another hash, or none, voids an approval
     proof: NotRequired[Json]
 
 

@@ -1,6 +1,6 @@
 """What an attempt gets before it starts, and what it hands over when it has ended.
 
-    prepare(engine, job)               its work tree, where it has one of its own; why that failed, in words; or UnderWay
+    prepare(engine, job)               its work tree, where it has one of its own, and the folders of its outputs; why that failed, in words; or UnderWay
     in_turn(engine, run, ended, flying)   those of the ended ones whose turn it is to be collected
     judge(engine, job, directory, told)   its word, held against what it did: (verdict, summary, receipt); or UnderWay
     give_up(engine, job)               an attempt that was lost: what it left is kept
@@ -27,6 +27,8 @@ from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
 from tenuto.drivers.jobs import Job, matches
 from tenuto.encoding import digest, dumps, loads
+from tenuto.errors import Refused
+from tenuto.files.places import place
 from tenuto.supervise.masking import SHORTEST
 from tenuto.workspace.turn import Turn
 
@@ -42,8 +44,25 @@ def receive(engine: Any, job: Job, directory: str, told: Any) -> Judged:
 
 
 def prepare(engine: Any, job: Job) -> str | UnderWay:
-    if not job.isolated:
-        return ""
+    problem = _set_up(engine, job) if job.isolated else ""
+    if not problem and not engine.settings.get("isolation"):  # another user could not write into a folder of ours
+        _make_room(job)
+    return problem
+
+
+def _make_room(job: Job) -> None:
+    """The folders of its outputs: some agents may make files, and neither folders nor commands that make them."""
+    for path in job.outputs:
+        try:
+            where = place(job.workdir, path.partition("*")[0] + "_")
+        except (OSError, Refused):
+            continue  # something else lies there, or it leads out of the repository: whether the output is there, the receipt will say
+        if where:
+            with where:
+                pass
+
+
+def _set_up(engine: Any, job: Job) -> str | UnderWay:
     own, project = job.pipeline["setup"], engine.settings.get("setup", {})
     if not os.path.isdir(job.workdir):
         checkpoint(engine.workspace, job.run, job.pipeline, job.step["id"])

@@ -31,6 +31,7 @@ from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay
 from tenuto.drivers.jobs import Job
+from tenuto.drivers.settings import seconds
 from tenuto.drivers.trees import Trees, isolated, tree_name
 from tenuto.errors import Refused
 from tenuto.supervise import attempts
@@ -239,9 +240,13 @@ class Engine:
             self._record(turn, job, job.name, "PARKED" if problem == OUT_OF_TIME else "ERROR", problem, receipt, told, job.pipeline)
 
     def _limit(self, run: Run, job: Job) -> float | None:
-        """The seat's own limit, or what is left of the wall clock where that is less."""
-        left, own = time_left(run, job.step["id"], self.workspace.clock()), job.seat["time_limit"]
+        """The attempt's own limit, or what is left of the wall clock where that is less."""
+        left, own = time_left(run, job.step["id"], self.workspace.clock()), self._own_limit(job)
         return own if left is None else min(max(left / 1000, 0.1), own or left / 1000)
+
+    def _own_limit(self, job: Job) -> int | None:
+        """As the pipeline says; where it says nothing, as the settings do."""
+        return job.seat["time_limit"] or seconds(self.settings.get("time_limit"))
 
     def wait(self, flying: list[str]) -> list[str]:
         """Attempts that are not under way any more."""
@@ -296,7 +301,7 @@ class Engine:
         if told["reply"] not in ("", said):  # a stream of events: what the agent said in the end is kept beside it
             with open(f"{directory}/reply", "w", encoding="utf-8") as file:
                 file.write(told["reply"])
-        if result["timed_out"] and result["duration"] < (job.seat["time_limit"] or result["duration"] + 1):
+        if result["timed_out"] and result["duration"] < (self._own_limit(job) or result["duration"] + 1):
             told = {**told, "verdict": "PARKED", "summary": OUT_OF_TIME}
         told, start = set_aside(told), job.start
         if told["transient"] and start <= job.seat["transient"]:

@@ -34,6 +34,13 @@ def _named_texts(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(name, str) and _text(one) for name, one in value.items())
 
 
+def seconds(value: Any) -> int | None:
+    """A span of time, as pipelines write it: 90, 90s, 30m, 2h, 1d."""
+    from tenuto.core.definition.values import View
+
+    return View(value, (), []).seconds("a time", None)
+
+
 def _one_of(words: tuple[str, ...]) -> Setting:
     return Setting(f"one of {', '.join(words)}", lambda value: value in words, words[0])
 
@@ -50,6 +57,7 @@ SETTINGS: dict[str, Setting] = {
     "checks": Setting("a mapping of names to commands", _named_texts, "{build: make, tests: make test}"),
     "environment": Setting("a list of names of variables", _texts, "[MY_API_URL]"),
     "secrets": Setting("a list of names of variables", _texts, "[MY_API_TOKEN]"),
+    "time_limit": Setting("a span of time", lambda value: seconds(value) is not None, "2h"),
     "workspace": _one_of(WORKSPACES),
     "setup": Setting("run and copy, each a list", _parts(run=_texts, copy=_texts), "{run: [npm ci], copy: [.env]}"),
     "gates": _one_of(LEVELS),

@@ -161,6 +161,7 @@ def _block(file: File, launch: Launch) -> str:
     return (
         f"[mcp_servers.{SERVER}]\ncommand = {json.dumps(told['command'])}\nargs = [{args}]\n"
         f'env = {{ {SERVER_MARK} = "1" }}\n'
+        "startup_timeout_sec = 30\n"  # it gives up after 10 otherwise, and the SDK's imports alone take seconds on a busy machine
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,13 @@ def test_a_program_may_keep_its_settings_elsewhere(say: Say, home: Path, monkeyp
         "CODEX_HOME/hooks.json",
         "COPILOT_HOME/hooks/tenuto.json",
     ]
+
+
+def test_codex_waits_for_the_server_as_long_as_it_may_take(say: Say, home: Path) -> None:
+    """Its own ten seconds are less than the SDK needs on a busy machine."""
+    say("setup", "codex", "--yes", "--mcp")
+    told = tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]["tenuto"]
+    assert told["startup_timeout_sec"] >= 30 and told["args"][-1] == "mcp"
 
 
 def test_a_link_stays_a_link(say: Say, mine: Path, home: Path) -> None:

@@ -71,6 +71,20 @@ def test_a_person_goes_back_from_the_middle_of_a_step_that_its_limit_stopped(
     assert [(visit["step"], visit["status"]) for visit in told["visits"]] == [("look", "failed"), ("look", "success"), ("write", "success")]
 
 
+@pytest.mark.parametrize("own", ["", "time_limit: 1h"])
+def test_an_agent_that_hangs_is_ended_after_the_time_of_the_settings(say: Say, repository: Path, script: Script, own: str) -> None:
+    """Where the pipeline has no limit for it; what the pipeline says counts more."""
+    pipeline = f"name: hangs\ndocuments: docs/{{slug}}\nsteps: [{{id: a, agent: {{role: designer, out: design.md}}, {own}}}]\n"
+    (repository / ".tenuto/pipelines/hangs.yaml").write_text(pipeline)
+    (repository / ".tenuto/config.yaml").write_text("time_limit: 1s\n")
+    agent = script('answers: [{for: {}, run: "sleep 3"}]')
+    told = say("run", "Add x", "--pipeline", "hangs", "--name", "r", "--agent", agent)
+    if own:
+        assert told.status == 0
+    else:
+        assert told.status == 1 and "the time limit was reached" in told.out
+
+
 def test_a_step_has_limits_of_its_own(say: Say, repository: Path, script: Script) -> None:
     agent = script('answers:\n  - {for: {role: designer}, reply: "ERROR: no"}\n')
     told = say(*RUN, "--agent", agent, "--limit", "attempts@write=1")
