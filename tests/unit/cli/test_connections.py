@@ -12,6 +12,7 @@ import pytest
 
 import tenuto
 from tenuto.drivers.connections import OLDEST
+from tenuto.hosts.settings import HOSTS
 
 Say = Callable[..., Any]
 
@@ -122,6 +123,17 @@ def test_hooks_that_setup_wrote_are_in_order(say: Say, home: Path) -> None:
     setup_of(home).write_text(json.dumps(whole))
     [entry] = found(say, "setup")
     assert (entry["status"], entry["fix"]) == ("note", "tenuto setup claude"), "an older version knew fewer events"
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("servers", ["--mcp", "--no-mcp"])
+def test_what_setup_has_just_written_is_in_order(host: str, servers: str, say: Say, home: Path) -> None:
+    """Also in a file that holds hooks and the server, and beside what somebody else wrote there."""
+    mine = home / ".gemini" / "settings.json"
+    mine.parent.mkdir()
+    mine.write_text('{"theme": "x"}\n')
+    say("setup", host, "--yes", servers)
+    assert [entry["status"] for entry in found(say, "setup")] == ["ok"]
 
 
 def test_hooks_of_another_tenuto_are_found_out(say: Say, home: Path, tmp_path: Path) -> None:
