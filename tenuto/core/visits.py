@@ -154,7 +154,7 @@ def seats_for(step: Any, item: Any) -> list[Seat]:
         return [seat for seat in seats if seat["id"] == step["waves"]["default"]]
     from tenuto.core.selection import agent_for
 
-    asked: Any = {"id": "", "agent": item["agent"] or None}
+    asked: Any = {"id": "", "agent": item["agent"]}
     name, _ = agent_for(asked, [seat["id"] for seat in seats], step["waves"]["default"])
     return [seat for seat in seats if seat["id"] == name]
 

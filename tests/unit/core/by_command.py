@@ -28,6 +28,7 @@ class Asked:
         events = decide(self.pipeline, new_repo(), self.run if self.run["version"] else None, asked)
         for event in events:
             apply(self.run, event)
+        self.last: list[Any] = list(events)
         return [event["type"] for event in events]
 
     def refused(self, do: str, **more: Any) -> str:
@@ -42,6 +43,14 @@ class Asked:
 
     def dispatch(self, attempt: str, **more: Any) -> list[str]:
         return self.do("DispatchAttempt", attempt=attempt, role="worker", **more)
+
+
+class Adopted(Asked):
+    """A run that was taken over from a file, in whatever state it was found."""
+
+    def __init__(self, **state: Any) -> None:
+        self.pipeline, self.run, self.seconds = None, new_run(), 0
+        self.do("Adopt", dialect="staged", path="state.json", sha256="s", state={"id": "x", **state})
 
 
 class Driven(Asked):

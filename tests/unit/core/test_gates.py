@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.core.by_command import Asked
+from tests.unit.core.by_command import Adopted, Asked
 
 
 def at_a_gate(**more: object) -> Asked:
@@ -140,3 +140,10 @@ def test_a_run_that_does_not_go_on_has_no_checkpoint(end: dict[str, str]) -> Non
     asked = Asked(order="open", schedule=ORDER)
     asked.do(**end)
     assert asked.refused("Checkpoint", step="plan", approved=True, who="ada") == "not-running"
+
+
+def test_a_run_that_was_found_before_it_began_or_begins_a_stage_again_has_gates_and_checkpoints() -> None:
+    for status in ("created", "restarting"):
+        asked = Adopted(status=status, order="open", schedule=ORDER, position="plan")
+        assert asked.do("Checkpoint", step="plan", approved=False, who="ada") == ["GateDecided"], status
+        assert asked.do("OpenGate", name="design", prompt="?") == ["GateOpened"], status

@@ -130,3 +130,10 @@ def test_the_step_and_the_attempt_of_an_artifact() -> None:
     asked.do("StoreArtifact", name="m", path="q", sha256="1", size=3, step="build", attempt="a")
     kept = asked.run["artifacts"]
     assert (kept["n"]["step"], kept["m"]["step"], kept["m"]["size"]) == ("plan", "build", 3)
+
+
+def test_notes_and_edits_by_others_are_written_down() -> None:
+    asked = Asked()
+    assert asked.do("Note", text="seen", extra={"a": 1}) == ["Noted"] and (asked.last[0]["text"], asked.last[0]["extra"]) == ("seen", {"a": 1})
+    assert asked.do("AbsorbEdit", dialect="staged", path="p", sha256="s", extra={"theirs": 1}) == ["ForeignEditAbsorbed"]
+    assert (asked.last[0]["path"], asked.last[0]["extra"], asked.last[0]["drop"]) == ("p", {"theirs": 1}, [])

@@ -89,6 +89,11 @@ def test_a_pause_names_the_step_it_is_about() -> None:
     other = Asked()
     other.do("Pause", reason="x", step="build", recommendations=["again"], last_feedback="no")
     assert (other.run["pause"]["step"], other.run["pause"]["recommendations"], other.run["pause"]["last_feedback"]) == ("build", ["again"], "no")
+    both = Asked()
+    both.do("StartStep", step="plan")
+    both.do("StartStep", step="build")
+    both.do("Pause", reason="x", kind="person")
+    assert both.run["pause"]["step"] == both.run["position"] == "plan", "where the run is, and not what began last"
     bare = Asked()
     bare.do("Pause", reason="x")
     assert bare.run["pause"]["step"] is None
@@ -165,7 +170,7 @@ def test_somebody_goes_on_with_a_run() -> None:
     stage = Asked()
     stage.do("Block", reason="missing", stage="ONE")
     assert stage.run["blocked"]["stage"] == "ONE"
-    assert stage.do("Unblock") == ["Unblocked"] and stage.run["blocked"] is None
+    assert stage.do("Unblock") == ["Unblocked"] and stage.run["blocked"] is None and stage.last[0]["stage"] == "ONE"
 
 
 def test_blocked_once_and_unblocked_once() -> None:
