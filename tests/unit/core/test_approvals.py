@@ -92,6 +92,24 @@ def test_an_approval_stands_until_the_gate_is_asked_again_or_the_run_goes_back_t
     assert approvals.standing(PIPELINE, events) == names
 
 
+def follows(name: str, queue: str = "ship", hash_: str | None = "h", kind: str = "Engaged") -> Any:
+    return {"type": kind, "pipeline": {"name": name, "hash": hash_}, "queue": [{"step": queue}]}
+
+
+@pytest.mark.parametrize(("events", "names"), [
+    ([follows("a"), said("gate-1", "plan"), follows("b")], []),
+    ([follows("a"), said("gate-1", "plan"), way("of-a"), follows("b")], []),
+    ([follows("a"), said("gate-1", "plan"), follows("b"), said("gate-2", "plan")], ["plan"]),
+    ([follows("a"), said("gate-1", "plan"), follows("b"), follows("a")], []),
+    ([follows("a"), said("gate-1", "plan"), follows("a", hash_="edited")], ["plan"]),
+    ([follows("by-hand", hash_=None, kind="RunStarted"), said("gate-1", "plan"), follows("a")], ["plan"]),
+    ([follows("a", kind="RunStarted"), said("gate-1", "plan"), follows("a", hash_=None, kind="DriverChanged"), follows("b")], []),
+])  # fmt: skip
+def test_an_approval_is_for_the_pipeline_that_asked_for_it(events: Any, names: list[str]) -> None:
+    """In another one a gate of that name shows other things; and a way back in the one that was left would not be known there."""
+    assert approvals.standing(PIPELINE, events) == names
+
+
 @pytest.mark.parametrize(("target", "approved", "switches", "closed"), [
     ("write", [], ON, None), ("g1", [], ON, None), ("build", [], ON, ["plan"]), ("build", ["plan"], ON, None), ("g2", ["plan"], ON, None),
     ("ship", ["plan"], ON, ["whole"]), ("ship", ["whole"], ON, ["plan"]), ("ship", [], ON, ["plan", "whole"]), ("ship", ["plan"], OFF, None),

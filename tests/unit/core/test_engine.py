@@ -131,6 +131,18 @@ def test_a_gate_counts_as_done_when_it_was_approved_since() -> None:
     assert hops(bare) == ["g"]
 
 
+def test_a_gate_that_another_pipeline_asked_for_is_asked_again() -> None:
+    """It has the same name and shows other things. What is not asked for here is not waited for."""
+    asked = ByHand(steps(*GATED))
+    asked.made("a")
+    asked.do("OpenGate", name="plan", prompt="?")
+    asked.do("DecideGate", decision="approve", who="ada")
+    asked.made("b")
+    asked.run["pipeline"] = {"name": "another", "hash": "h"}
+    asked.engage()
+    assert hops(asked) == ["g"]
+
+
 def test_a_gate_that_is_on_was_never_skipped() -> None:
     text = steps(*GATED)
     for step, on, first in (("g", False, "g"), ("h", True, "h"), ("h", False, "c")):

@@ -67,6 +67,53 @@ def test_where_no_try_is_left_the_step_ends_as_its_table_says(words: tuple[str, 
     assert run.start() == [] and run.run["status"] in ("paused", "failed")
 
 
+def paused_for(run: Driven) -> str:
+    return run.run["pause"]["reason"] if run.run["status"] == "paused" else ""
+
+
+@pytest.mark.parametrize(("words", "ends"), [
+    (("LOST",), "paused"), (("ERROR", "LOST"), "paused"), (("LOST", "ERROR"), "paused"), (("ERROR", "ERROR"), "failed"), (("LOST", "NEEDS_REVISION"), "failed"),
+])  # fmt: skip
+def test_no_run_fails_because_its_machine_did(words: tuple[str, ...], ends: str) -> None:
+    """Where errors alone would have left another try it waits, and whoever resumes it has the same step tried again."""
+    retry = "{ERROR: 1}" if len(words) > 1 else "{}"
+    seat = f"{R}: x, verdicts: [DONE, NEEDS_REVISION, ERROR]"
+    run = Driven(steps(f"id: work, agent: {{{seat}}}, retry: {retry}, on: {{NEEDS_REVISION: halt, ERROR: halt}}"))
+    for word in words:
+        assert run.start() == [SEAT]
+        run.say(SEAT, word)
+    assert run.start() == [] and run.run["status"] == ends
+    if ends == "paused":
+        assert paused_for(run) == f"work: interrupted too often, and nobody knows what came of it: {SEAT}"
+        assert run.run["pause"]["recommendations"][0] == f"tenuto resume {run.run['id']}"
+        run.do("Resume")
+        assert run.start() == [SEAT], "with all its tries"
+        run.say(SEAT, "ERROR" if len(words) > 1 else "DONE")
+        assert run.start() == ([SEAT] if len(words) > 1 else [])
+
+
+def test_what_the_others_delivered_stays_when_a_group_was_interrupted() -> None:
+    members = ", ".join(f"{{id: {name}, {R}: x}}" for name in "abc")
+    run = Driven(steps(f"id: work, cluster: {{members: [{members}], quorum: 3}}, on: {{ERROR: halt}}"))
+    assert run.start() == ["a", "b", "c"]
+    for name, word in (("a", "DONE"), ("b", "LOST"), ("c", "LOST")):
+        run.say(name, word)
+    assert run.start() == [] and paused_for(run).endswith(": b, c")
+    run.do("Resume")
+    assert run.all_say() == ["b", "c"], "what is finished is not done again"
+    assert run.start() == [] and run.run["status"] == "completed"
+
+
+def test_an_item_that_was_interrupted_is_made_again_and_those_that_are_done_are_not() -> None:
+    run = Driven(steps(waves("retry: {ERROR: 0}, on: {ERROR: halt}")), [item("1"), item("2")])
+    assert run.start() == [f"{SEAT}@1", f"{SEAT}@2"]
+    run.say(f"{SEAT}@1")
+    run.say(f"{SEAT}@2", "LOST")
+    assert run.start() == [] and paused_for(run).endswith(f": {SEAT} for 2")
+    run.do("Resume")
+    assert run.start() == [f"{SEAT}@2"]
+
+
 def test_what_was_never_started_uses_no_try() -> None:
     run = Driven(steps(one(more="retry: {ERROR: 0, LOST: 0}, on: {ERROR: halt}")))
     for _ in range(3):

@@ -1,0 +1,72 @@
+"""What every command has in common, and the repository's own stream: each rule of core/decide.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenuto.core.decide import decide, decide_repo
+from tenuto.core.fold import apply_repo, fold_repo, new_repo
+from tenuto.errors import BadInput
+from tests.unit.core.by_command import BEGUN, Asked
+
+AT = {"at": "2026-11-15T10:00:00.000Z", "by": "ada"}
+
+
+@pytest.mark.parametrize(("command", "code"), [({"do": "Dance"}, "unknown-command"), ({"do": "Pause", "reason": "x"}, "no-run"), ({"do": "Note", "text": "x"}, "no-run")])
+def test_a_command_that_is_none_or_needs_a_run(command: Any, code: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        decide(None, new_repo(), None, {**AT, **command})
+    assert refusal.value.code == code
+
+
+def test_every_event_says_when_and_by_whom_and_the_first_carries_the_key() -> None:
+    asked = Asked()
+    asked.do("StartStep", step="plan")
+    command: Any = {"do": "EndStep", "step": "plan", "status": "success", "key": "k", "told": "2026-11-15T09:00:00.000Z", **AT}
+    [event] = decide(None, new_repo(), asked.run, command)
+    assert (event["type"], event["at"], event["by"], event["key"], event["told"]) == ("StepEnded", AT["at"], "ada", "k", "2026-11-15T09:00:00.000Z")
+    begun: Any = {**BEGUN, **AT}
+    [first] = decide(None, new_repo(), None, begun)
+    assert "key" not in first and "told" not in first and first["v"] >= 1
+    gate: Any = {"do": "OpenGate", "name": "g", "prompt": "?", **AT}
+    asked.do("EndStep", step="plan", status="success")
+    asked.do(**gate)
+    reject: Any = {"do": "DecideGate", "decision": "reject", "who": "ada", "key": "k", "told": "t", **AT}
+    both = decide(None, new_repo(), asked.run, reject)
+    assert [event.get("key") for event in both] == ["k", None] and [event.get("told") for event in both] == ["t", "t"]
+    nothing: Any = {"do": "SetFlags", "flags": {}, "key": "k", **AT}
+    assert decide(None, new_repo(), asked.run, nothing) == []
+
+
+def test_what_the_caller_has_asked_already_is_not_asked_again() -> None:
+    from tests.unit.core.by_command import Driven
+
+    run = Driven("documents: docs/{slug}\nsteps:\n  - {id: a, agent: {role: researcher, mode: focused, focus: x}}\n")
+    command: Any = {"do": "BeginVisit", **AT}
+    assert [event["type"] for event in decide(run.pipeline, new_repo(), run.run, command, [{"act": "begin", "step": "a"}])] == ["StepStarted"]
+    with pytest.raises(Exception, match="does not ask for"):
+        decide(run.pipeline, new_repo(), run.run, command, [])
+
+
+def test_the_repository_knows_its_current_run_who_owns_a_file_and_its_settings() -> None:
+    repo = new_repo()
+
+    def do(name: str, **more: Any) -> list[str]:
+        command: Any = {"do": name, **AT, **more}
+        events = decide_repo(repo, command)
+        for event in events:
+            apply_repo(repo, event)
+        return [event["type"] for event in events]
+
+    assert do("MakeCurrent", run="x") == ["CurrentRunChanged"] and do("MakeCurrent", run="x") == [] and repo["current"] == "x"
+    assert do("OwnFile", path="p", run="x") == ["FileOwned"] and do("OwnFile", path="p", run="x") == [] and repo["owners"] == {"p": "x"}
+    assert do("OwnFile", path="p", run="y") == ["FileOwned"] and repo["owners"] == {"p": "y"}
+    assert do("OwnFile", path="p", run=None) == ["FileOwned"] and repo["owners"] == {} and do("OwnFile", path="p", run=None) == []
+    assert do("ChangeSettings", changes={}) == [] and do("ChangeSettings", changes={"a": {"b": 1}}) == ["SettingsChanged"]
+    do("ChangeSettings", changes={"a": {"c": 2}})
+    assert repo["settings"] == {"a": {"b": 1, "c": 2}} and repo["version"] == 6
+    assert fold_repo([], None) == new_repo() and fold_repo([], repo) is repo
+    with pytest.raises(KeyError):
+        apply_repo(repo, {"type": "Danced"})

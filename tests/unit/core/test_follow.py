@@ -1,0 +1,252 @@
+"""What follows an outcome: each rule of core/follow.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.core import test_pipeline_rules as rules
+from tests.unit.core.by_command import Driven
+from tests.unit.core.test_pipeline_rules import SEAT, R, item, one, waves
+
+AGAIN = "on: {NEEDS_REVISION: {route: [a, b], at_most: 2, then: halt}}"
+
+
+def steps(*lines: str, more: str = "") -> str:
+    return rules.steps(*lines, more=more)
+
+
+def written(name: str, out: str, more: str = "") -> str:
+    return f"id: {name}, agent: {{{R}: x, out: {out}}}{more and ', ' + more}"
+
+
+def ended(run: Driven, word: str = "DONE", **more: Any) -> list[Any]:
+    """Whoever is asked answers with this word; what followed, behind the end of the step."""
+    for seat in run.start():
+        run.say(seat, word, **more)
+    run.do("Conclude")
+    return run.last
+
+
+def taken(run: Driven) -> Any:
+    return next(event for event in run.last if event["type"] == "RouteTaken")
+
+
+# ---- ways back
+
+
+def test_those_before_the_step_that_sends_them_are_told_what_was_found() -> None:
+    run = Driven(steps(one("a"), one("b"), written("c", "review.md", "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 1, then: halt}}"), one("d")))
+    ended(run), ended(run)
+    ended(run, "NEEDS_REVISION")
+    hops = taken(run)["queue"]
+    assert [hop["step"] for hop in hops] == ["a", "b", "c"]
+    assert [hop.get("findings") for hop in hops] == [["review.md"], ["review.md"], None], "what it wrote; and it does not tell itself"
+    assert [hop.get("revises", False) for hop in hops] == [True, False, False]
+    assert (taken(run)["reason"], run.run["routes"]) == ("NEEDS_REVISION", {taken(run)["route"]: 1})
+
+
+def test_a_step_that_runs_itself_again_is_told_too_and_revises_nothing() -> None:
+    run = Driven(steps(written("a", "a.md", "on: {NEEDS_REVISION: {route: [a], at_most: 1, then: halt}}")))
+    ended(run, "NEEDS_REVISION")
+    [hop] = taken(run)["queue"]
+    assert hop["findings"] == ["a.md"] and "revises" not in hop and "feedback" not in hop
+
+
+def test_what_a_step_passes_on_may_be_named() -> None:
+    run = Driven(steps(one("a"), written("b", "[x.md, y.md]", "on: {NEEDS_REVISION: {route: [a, b], at_most: 1, with: [y.md], then: halt}}")))
+    ended(run)
+    ended(run, "NEEDS_REVISION")
+    assert taken(run)["queue"][0]["findings"] == ["y.md"]
+
+
+def test_a_gate_passes_a_persons_words_on() -> None:
+    run = Driven(steps(one("a"), "id: g, gate: {prompt: '?', revise: a}", one("b", "on: {NEEDS_REVISION: {route: [a, b], at_most: 1, then: halt}}")))
+    ended(run)
+    run.asked()
+    run.do("DecideGate", decision="revise", who="ada", feedback="shorter")
+    run.do("Conclude")
+    hops = taken(run)["queue"]
+    assert hops[0]["feedback"] == "shorter" and "feedback" not in hops[-1] and hops[0]["findings"] == []
+    ended(run)
+    run.asked()
+    run.do("DecideGate", decision="approve", who="ada", feedback="fine")
+    ended(run, "NEEDS_REVISION")
+    assert "feedback" not in taken(run)["queue"][0], "an agent passes its own on"
+
+
+def cluster(name: str, aggregate: str = "", more: str = "") -> str:
+    members = f"[{{id: m, {R}: x, out: m.md}}, {{id: n, {R}: y, out: n.md}}]"
+    return f"id: {name}, cluster: {{members: {members}, quorum: 2}}{aggregate and ', aggregate: ' + aggregate}{more and ', ' + more}"
+
+
+def test_the_outputs_of_a_cluster_are_its_aggregators_or_its_members() -> None:
+    back = "on: {NEEDS_REVISION: {route: [a, c], at_most: 1, then: halt}, ERROR: {route: [a, c], at_most: 1, then: halt}}"
+    run = Driven(steps(one("a"), cluster("c", f"{{id: z, {R}: z, out: z.md}}", back)))
+    ended(run)
+    run.all_say()
+    ended(run, "NEEDS_REVISION")
+    assert taken(run)["queue"][0]["findings"] == ["z.md"]
+    bare = Driven(steps(one("a"), cluster("c", "", "on: {ERROR: {route: [a, c], at_most: 1, then: halt}}")))
+    ended(bare)
+    ended(bare, "ERROR")
+    assert taken(bare)["queue"][0]["findings"] == ["m.md", "n.md"]
+
+
+def test_waves_and_gates_have_no_outputs_of_their_own_to_pass_on() -> None:
+    run = Driven(steps(one("a"), waves("on: {ERROR: {route: [a, work], at_most: 1, then: halt}}")), [item("1")])
+    ended(run)
+    ended(run, "ERROR")
+    assert taken(run)["queue"][0]["findings"] == []
+
+
+def test_some_members_again_and_then_whoever_draws_the_conclusion() -> None:
+    only = "on: {NEEDS_REVISION: {route: [{c: only m}, d], at_most: 1, then: halt}}"
+    run = Driven(steps(cluster("c", f"{{id: z, {R}: z, out: z.md}}"), one("d", only)))
+    run.all_say()
+    ended(run)
+    ended(run, "NEEDS_REVISION")
+    assert taken(run)["queue"][0]["again"] == ["m", "z"] and "again" not in taken(run)["queue"][1]
+    assert run.all_say() == ["m"] and run.all_say() == ["z"]
+    bare = Driven(steps(cluster("c"), one("d", only)))
+    ended(bare)
+    ended(bare, "NEEDS_REVISION")
+    assert "again" not in taken(bare)["queue"][0]
+    assert bare.all_say() == ["m"] and bare.start() == [SEAT]
+
+
+def test_memory_of_what_is_done_again_is_no_longer_true() -> None:
+    text = steps(one("a"), one("b", AGAIN), more="memory: run\nshown_as: feature_docs\n").replace("docs/{slug}", "docs/feature/{slug}")
+    run = Driven(text)
+    ended(run)
+    ended(run, "NEEDS_REVISION")
+    void = next(event for event in run.last if event["type"] == "MemoryInvalidated")
+    numbers = [step["number"] for step in run.pipeline["steps"]]
+    assert void["steps"] == numbers and [event["type"] for event in run.last][1:] == ["RouteTaken", "MemoryInvalidated"]
+    plain = Driven(steps(one("a"), one("b", AGAIN)))
+    ended(plain)
+    assert [event["type"] for event in ended(plain, "NEEDS_REVISION")] == ["StepEnded", "RouteTaken"]
+
+
+def test_a_reason_for_one_of_them_only() -> None:
+    because = "on: {NEEDS_REVISION: {route: [a, c], because: m, at_most: 1, then: {pause: enough}, otherwise: {go_on: d}}, ERROR: halt}"
+    text = steps(one("a"), cluster("c", f"{{id: z, rule: r, {R}: z, out: z.md}}", because), one("d"))
+    for guilty, where in (("m", "a"), ("n", "d")):
+        run = Driven(text)
+        ended(run)
+        for seat in run.start():
+            run.say(seat, "NEEDS_REVISION" if seat == guilty else "DONE")
+        ended(run)
+        assert run.run["queue"][0]["step"] == where, guilty
+
+
+# ---- on
+
+
+def test_a_hop_that_is_done_leads_to_the_next_one_and_anything_else_to_where_it_says() -> None:
+    text = steps(one("a", "on: {ERROR: {go_on: c}}"), one("b"), one("c", "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 2, then: halt}}"), one("d"))
+    run = Driven(text)
+    ended(run), ended(run)
+    ended(run, "NEEDS_REVISION")
+    ended(run)
+    assert [hop["step"] for hop in run.run["queue"]] == ["b", "c"]
+    ended(run)
+    ended(run, "NEEDS_REVISION")
+    ended(run, "ERROR")
+    assert [hop["step"] for hop in run.run["queue"]] == ["c"], "b lies before it, and is left"
+    far = Driven(steps(one("a", "on: {ERROR: {go_on: b}}"), one("b"), one("c", "on: {NEEDS_REVISION: {route: [a, c], at_most: 2, then: halt}}")))
+    ended(far), ended(far)
+    ended(far, "NEEDS_REVISION")
+    ended(far, "ERROR")
+    assert [hop["step"] for hop in far.run["queue"]] == ["b", "c"], "it runs next, and what waits behind it waits"
+
+
+def test_what_is_carried_to_a_later_step() -> None:
+    text = steps(written("a", "a.md", "on: {NEEDS_REVISION: {go_on: b, carry: doubts}}"), one("b"))
+    run = Driven(text)
+    ended(run, "NEEDS_REVISION")
+    assert run.run["carried"] == {"b": {"name": "doubts", "paths": ["a.md"]}}
+    ended(run)
+    assert run.run["carried"] == {}, "once"
+    plain = Driven(text)
+    ended(plain)
+    assert plain.run["carried"] == {}
+
+
+# ---- rests and ends
+
+
+def test_a_pause_says_what_who_and_why_and_the_step_waits() -> None:
+    run = Driven(steps(one("a"), cluster("b", "", "on: {ERROR: {pause: Look at it, recommendations: [retry, reject]}}"), one("c")))
+    ended(run)
+    run.start()
+    run.say("m", "ERROR", summary="no\nlines")
+    run.say("n")
+    run.do("Conclude")
+    pause = run.run["pause"]
+    assert pause["reason"] == "Look at it (m): fewer than 2 outputs: no" and pause["recommendations"] == ["retry", "reject"]
+    assert (pause["kind"], pause["step"], pause["last_feedback"], taken(run)["queue"][0]["step"]) == ("outcome", "b", "fewer than 2 outputs", "b")
+
+
+def test_the_word_of_somebody_who_was_done_is_no_reason() -> None:
+    run = Driven(steps(one("a", "on: {ERROR: fail}"), one("b", "on: {ERROR: fail}")))
+    ended(run, summary="all is well")
+    ended(run, "ERROR", summary="it broke")
+    assert run.run["failure"]["error"].endswith(f"({SEAT}): it broke") and run.run["failure"]["step"] == "b"
+    silent = Driven(steps(one("a", "on: {ERROR: fail}")))
+    ended(silent, "ERROR")
+    assert silent.run["failure"]["error"].endswith(f"({SEAT})")
+
+
+def test_an_item_that_failed_says_why() -> None:
+    run = Driven(steps(waves("on: {ERROR: {pause: Look}}")), [item("1"), item("2")])
+    run.start()
+    run.say(f"{SEAT}@1", "ERROR", summary="first")
+    run.say(f"{SEAT}@2", summary="fine")
+    run.do("Conclude")
+    assert run.run["pause"]["reason"] == "Look (1): failed: 1: first"
+
+
+@pytest.mark.parametrize(("rule", "status"), [("fail", "failed"), ("{pause: x}", "paused"), ("halt", "failed")])
+def test_how_a_step_may_end_a_run(rule: str, status: str) -> None:
+    run = Driven(steps(one("a", f"on: {{ERROR: {rule}}}"), one("b")))
+    ended(run, "ERROR")
+    assert run.run["status"] == status
+
+
+def test_the_end_is_what_the_pipeline_calls_it() -> None:
+    run = Driven(steps(one("a"), more="mode: poc\nfinish: poc-complete\n"))
+    assert ended(run)[-1]["outcome"] == "poc-complete" and run.run["status"] == "poc-complete"
+
+
+# ---- stages
+
+
+def staged(name: str, stage: str, more: str = "") -> str:
+    return f"id: {name}, stage: {stage}, number: '{name}', agent: {{{R}: x, out: {name}.md}}{more and ', ' + more}"
+
+
+def test_a_stage_is_left_with_its_evidence_only() -> None:
+    text = steps(staged("a", "ONE", "evidence_for_next: [a.md]"), staged("b", "TWO", "evidence_for_next: [b.md]"))
+    run = Driven(text)
+    assert [event["type"] for event in ended(run)] == ["StepEnded", "RouteTaken", "Blocked"]
+    assert (run.run["status"], run.run["blocked"]["missing"], run.run["blocked"]["reason"]) == ("blocked", ["a.md"], "ONE->TWO")
+    assert run.run["queue"][0]["step"] == "a", "whoever lets it go on lets it try this step again"
+    run.do("Unblock")
+    run.start()
+    run.do("StoreArtifact", name="a", path="docs/x/a.md", sha256="1", size=1)
+    run.say(SEAT)
+    run.do("Conclude")
+    assert run.run["queue"][0]["step"] == "b"
+    assert [event["type"] for event in ended(run)] == ["StepEnded", "RouteTaken", "Blocked"] and run.run["blocked"]["reason"] == "TWO->COMPLETE"
+
+
+def test_within_a_stage_and_on_a_way_back_no_proof_is_needed() -> None:
+    back = "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 1, then: halt}}"
+    run = Driven(steps(staged("a", "ONE"), staged("b", "ONE", "evidence_for_next: [b.md]"), staged("c", "TWO", back)))
+    assert ended(run)[-1]["type"] == "RouteTaken"
+    run.do("StoreArtifact", name="b", path="docs/x/b.md", sha256="1", size=1)
+    assert ended(run)[-1]["type"] == "RouteTaken" and run.run["queue"][0]["step"] == "c"
+    ended(run, "NEEDS_REVISION")
+    assert run.run["status"] == "running" and run.run["queue"][0]["step"] == "a"
