@@ -48,5 +48,5 @@ lock:
 	@scripts/lock
 
 clean:
-	rm -rf .venv .agent-programs .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .agent-programs .bench .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find tenuto tests -name __pycache__ -type d -prune -exec rm -rf {} +

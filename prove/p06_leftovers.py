@@ -21,7 +21,7 @@ from tenuto.testing.yard import Yard, lives
 # How many processes of each kind say that they are in place. What "hide" leaves may be ended before it can say anything.
 KINDS = {
     "obey": 1, "linger": 1, "ignore": 2, "stop": 1, "daemonise": 2, "daemonise_and_linger": 2, "hide": 0, "hide_below": 1,
-    "breed": 39, "flee": 1,
+    "breed": 39, "flee": 1, "flee_and_linger": 1,
 }  # fmt: skip
 ENDS_ITSELF = ("obey", "daemonise", "hide", "flee")
 WAYS = ("limit", "cancel", "kill")
@@ -97,6 +97,8 @@ def _judge(case: Case, yard: Yard, tree: list[Process], asked: float) -> tuple[f
     while (alive := {process.pid: process for process in (*filter(lives, tree), *_traces(yard))}) and time.monotonic() < at_most:
         time.sleep(0.01)
     found += [f"{case}: {process.name} ({process.pid}) is alive two seconds after" for process in alive.values()]
+    if yard.is_held():
+        found.append(f"{case}: one that always flees is alive two seconds after")
     return (late if case.way == "limit" and case.kind not in ENDS_ITSELF else 0.0), found
 
 

@@ -92,6 +92,17 @@ def members(path: str | None) -> list[int]:
     return found
 
 
+def populated(path: str | None) -> bool:
+    """Does anything in it live? The kernel knows, also where who is listed is gone before anybody can look."""
+    if path is None:
+        return False
+    try:
+        with open(os.path.join(path, "cgroup.events"), "rb") as file:
+            return b"populated 1" in file.read()
+    except OSError:
+        return False
+
+
 def kill(path: str | None) -> None:
     """End all of it at once; even a process that is forking right now does not get away."""
     if path is None:

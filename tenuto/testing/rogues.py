@@ -154,12 +154,21 @@ def hide_below(fifo: str) -> None:
 
 
 def flee(fifo: str) -> None:
-    """Every process forks and ends at once: whoever is found is already gone."""
+    """Every process forks and ends at once: whoever is found is already gone. They hand on a lock of the FIFO (Yard.is_held)."""
+    import fcntl
+
+    fcntl.flock(os.open(fifo, os.O_RDWR), fcntl.LOCK_SH)
     _tell(fifo, "agent")
     while True:
         if os.fork():
             os._exit(0)
         os.setsid()
+
+
+def flee_and_linger(fifo: str) -> None:
+    """Works for ever, with one beside it that flees."""
+    _in_child(lambda: flee(fifo))
+    _last_for_ever()
 
 
 def breed(fifo: str) -> None:
@@ -179,10 +188,14 @@ def breed(fifo: str) -> None:
 
 
 def flood(fifo: str, mebibytes: str) -> None:
-    """More output than anyone will keep, then the verdict."""
+    """More output than anyone will keep, then the verdict; the last of it when room was made for it."""
+    import time
+
     _tell(fifo, "agent")
     line = b"x" * 1023 + b"\n"
-    for _ in range(int(mebibytes)):
+    for left in range(int(mebibytes), 0, -1):
+        while left == 1 and os.fstat(1).st_blocks * 512 >= (int(mebibytes) - left) << 20:
+            time.sleep(0.01)
         os.write(1, line * 1024)
     os.write(1, b"DONE: at last\n")
 

@@ -129,6 +129,17 @@ def test_what_hides_below_an_orphan_is_ended_with_it(yard: Yard) -> None:
     assert not lives(hidden)
 
 
+@pytest.mark.parametrize("cgroup", [True, False], ids=["cgroup", "walk"])
+def test_one_that_forks_and_ends_all_the_time_does_not_get_away(yard: Yard, cgroup: bool) -> None:
+    """Whoever a walk over the process table finds is gone already: that nothing was found proves nothing."""
+    directory = yard.launch_rogue("a", "flee_and_linger", cgroup=cgroup)
+    yard.hear()
+    kill_supervisor(directory)
+    assert yard.is_held()
+    assert attempts.sweep(yard.root)["unproven"] == []
+    assert not yard.is_held()
+
+
 def test_a_sweep_leaves_an_attempt_of_the_same_name_alone(tmp_path: Path) -> None:
     """Two repositories may use the same attempt id; a living supervisor's tree is never an orphan."""
     for name in ("one", "two"):

@@ -133,7 +133,7 @@ def test_a_run_that_an_engine_drives_is_not_handed_out(say: Say, begun: Path) ->
 def test_reports_at_the_same_time_take_their_turn(say: Say, begun: Path) -> None:
     """Two agents of a session report at once, as processes: neither is turned away, and nothing is lost."""
     say("next")
-    (begun / "docs" / "r").mkdir(parents=True)
+    (begun / "docs" / "r").mkdir(parents=True, exist_ok=True)
     for name in ("a.md", "b.md"):
         (begun / "docs" / "r" / name).write_text(f"# {name}\n")
     report = [sys.executable, "-m", "tenuto", "report", "r"]
