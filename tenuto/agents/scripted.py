@@ -2,7 +2,7 @@
 
 scripted:answers.yaml
 
-answers:                       # the first that fits is given; nothing fits: DONE, and every output is written
+answers:                       # the first that fits is given; nothing fits: DONE, every output is written, and every file of the item
   - for: {role: designer, try: 1}     # role, step, item, try, visit (how often the step was entered); * stands for anything
     reply: "DONE: designed"
     files: {"{out}": "# Design"}      # {out}: the first declared output, {run}: the run; paths are below the work directory
@@ -55,4 +55,7 @@ class ScriptedAgent(CommandAgent):
 
 
 def _place(job: Any) -> dict[str, str]:
-    return {"TENUTO_TRY": str(job.attempt["number"]), "TENUTO_VISIT": str(job.attempt["iteration"])}
+    return {
+        "TENUTO_TRY": str(job.attempt["number"]), "TENUTO_VISIT": str(job.attempt["iteration"]),
+        "TENUTO_ITEM_FILES": "\n".join(job.item_files),
+    }  # fmt: skip

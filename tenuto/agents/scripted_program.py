@@ -14,13 +14,16 @@ from typing import Any
 
 def main(script: str) -> int:
     answer = choose(read_script(script), dict(os.environ))
-    outputs = [line for line in os.environ["TENUTO_OUTPUTS"].splitlines() if line]
+    code = os.environ.get("TENUTO_ITEM_FILES", "").splitlines()
+    outputs = [line for line in os.environ["TENUTO_OUTPUTS"].splitlines() if line and line not in code]
     if "wait" in answer:
         while not Path(answer["wait"]).exists():
             time.sleep(0.02)
     if "run" in answer:
         subprocess.run(answer["run"], shell=True, check=True, stdout=sys.stderr)
     write_files(answer, outputs)
+    if not {"files", "run", "fault"} & set(answer) and answer.get("reply", "DONE:").startswith("DONE:"):
+        write_code(code)
     fail(str(answer.get("fault", "")))
     sys.stdout.write(answer.get("reply", f"DONE: {os.environ['TENUTO_ROLE']} did its part") + "\n")
     return 0
@@ -58,6 +61,15 @@ def write_files(answer: Any, outputs: list[str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             stamp = f"{os.environ['TENUTO_ATTEMPT']}\n"
             path.write_text(f"# {os.environ['TENUTO_ROLE']}\n\nWritten by {stamp}", encoding="utf-8")
+
+
+def write_code(paths: list[str]) -> None:
+    """A line at the end: what somebody wrote there before stays."""
+    for name in paths:
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"# {os.environ['TENUTO_ATTEMPT']}\n")
 
 
 def fail(fault: str) -> None:

@@ -22,10 +22,10 @@ from typing import Any
 from tenuto.core.budget import time_left
 from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.records import Run
-from tenuto.drivers import receipts
+from tenuto.drivers import claims, receipts
 from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
-from tenuto.drivers.jobs import Job, matches
+from tenuto.drivers.jobs import Job
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import Refused
 from tenuto.files.places import place
@@ -123,7 +123,7 @@ def judge(engine: Any, job: Job, directory: str, told: Any) -> Judged | UnderWay
             verdict, summary = "PARKED", OUT_OF_TIME
     if receipt["problem"] and verdict in ("DONE", "NEEDS_REVISION"):
         verdict, summary = "ERROR", f"claimed {told['verdict']}, but {receipt['problem']}"
-    receipt["touched"] = engine.boundary.touched(job, seen["changed"])
+    receipt["touched"] = engine.boundary.touched(job, seen["changed"]) or receipts.written(job, _kept(f"{directory}/before.json"))
     if verdict == "DONE":
         engine.boundary.forgive(job, seen["changed"])
     if job.isolated:
@@ -142,11 +142,14 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
         _validate_memory(engine, turn, run, job, told["verdict"])
     changed = engine.boundary.changed(job)
-    _validate_files(engine, job, told["verdict"], changed)
     strayed = (engine.trees.damage(job, changed) if job.isolated else "") or engine.boundary.strayed(job, changed, in_flight(run))
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
-    receipt = receipts.check(job, _kept(f"{directory}/before.json"), "" if unproven else told["verdict"], directory)
+    before = _kept(f"{directory}/before.json")
+    receipt = receipts.check(job, before, "" if unproven else told["verdict"], directory)
     receipt["problem"] = unproven or receipt["problem"] or _leak(engine, job, receipt)
+    if told["verdict"] == "DONE" and not receipt["problem"]:
+        receipt["problem"], note = claims.hold(engine, job, before, changed, told["summary"])
+        _say(engine, job, note)
     seen = {"verdict": told["verdict"], "changed": changed, "receipt": receipt}
     if receipts.wants_checks(job, engine.settings.get("checks", {})):
         keep(path, seen)
@@ -177,15 +180,11 @@ def _validate_memory(engine: Any, turn: Turn, run: Run, job: Job, verdict: str) 
             engine.workspace.warn(text)
 
 
-def _validate_files(engine: Any, job: Job, verdict: str, changed: list[str]) -> None:
-    """An item says which files it is about. Whoever is done and touched none of them is named; verification finds out the rest."""
-    files = job.item["files"] if job.item and engine.boundary.is_known(job) else []
-    if verdict != "DONE" or not files or any(matches(path, file) for path in changed for file in files):
-        return
-    text = f"{job.name} says DONE and changed none of its item's files: {', '.join(files)}"
-    with engine.workspace.turn() as turn:
-        if turn.do(engine.name, {"do": "Note", "text": text, "key": f"files-not-changed:{job.name}"}):
-            engine.workspace.warn(text)
+def _say(engine: Any, job: Job, note: str) -> None:
+    if note:
+        with engine.workspace.turn() as turn:
+            if turn.do(engine.name, {"do": "Note", "text": note, "key": f"files-not-changed:{job.name}"}):
+                engine.workspace.warn(note)
 
 
 def _take_over(

@@ -47,8 +47,7 @@ def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeli
         turn.do(new, {"do": "Fork", "source": source, "at_step": step, "at_version": old["version"], "approved": stands}, checked)
         _show(turn, old, new, checked, carried, bodies)
         _tell(turn, old, new, checked, step)
-        if old["settings"].get("crew"):
-            turn.do(new, {"do": "ChangeSettings", "changes": {"crew": old["settings"]["crew"]}})
+        turn.do(new, {"do": "ChangeSettings", "changes": _settings(old)})
 
     return start(
         workspace, old["request"], checked["name"], switches=old["switches"], name=name or f"{old['name']} {step}",
@@ -58,6 +57,13 @@ def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeli
 
 def _before(pipeline: Any, step: str) -> list[Any]:
     order = [one["id"] for one in pipeline["steps"]]
+def _settings(old: Run) -> dict[str, Any]:
+    """Who works, and the commit that all of this began with: what the old run changed since is work that is there (core/claims.py)."""
+    settings = old["settings"]
+    origin = settings.get("origin_commit") or settings.get("base_commit")
+    return {name: value for name, value in (("crew", settings.get("crew")), ("origin_commit", origin)) if value}
+
+
     return list(pipeline["steps"][: order.index(step)])
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tenuto.core.claims import NOTHING_TO_DO, answers_for_item
 from tenuto.core.pipeline import documents_of
 from tenuto.core.pipeline_records import Seat
 from tenuto.core.records import Run
@@ -84,6 +85,13 @@ class Job:
         """Outputs, and what may be written besides."""
         return [*self.outputs, *(self.path(name) for name in self.seat["optional"])]
 
+    @property
+    def item_files(self) -> list[str]:
+        """What its item names and it is answerable for: single files below the work directory, no folders and no patterns."""
+        named = self.item["files"] if self.item and answers_for_item(self.seat) else []
+        found = [os.path.normpath(name) for name in named if not name.endswith("/") and not set("*?[") & set(name)]
+        return [path for path in found if not os.path.isabs(path) and path.split("/")[0] not in ("..", ".")]
+
     def inputs(self, root: str = "") -> list[str]:
         """What exists of what the seat reads (below `root`, the work directory otherwise), as explicit paths."""
         names = [*self.pipeline["given"], *self.seat["in"], *self.seat["if_present"], *self.findings()]
@@ -122,7 +130,7 @@ class Job:
         chosen = {name: outer[name] for name in (*ENVIRONMENT, *more) if name in outer}
         return {
             **chosen, "TENUTO_RUN": self.run["id"], "TENUTO_STEP": self.step["id"], "TENUTO_ROLE": self.seat["role"],
-            "TENUTO_ITEM": self.attempt["item"] or "", "TENUTO_OUTPUTS": "\n".join(self.deliverables), "TENUTO_WORKDIR": self.workdir,
+            "TENUTO_ITEM": self.attempt["item"] or "", "TENUTO_OUTPUTS": "\n".join([*self.deliverables, *self.item_files]), "TENUTO_WORKDIR": self.workdir,
         }  # fmt: skip
 
     def prompt(self) -> str:
@@ -143,11 +151,21 @@ class Job:
             paths = [path for name in carried["paths"] for path in existing(self.workdir, self.path(name))]
             parts += [f"Of these, what is not resolved is handed to you as {carried['name']}:", *_listed(paths), ""]
         parts += ["Write exactly these files:", *_listed(self.outputs or ["(none)"]), ""]
+        parts += self._asked_of_item()
         if self.seat["optional"]:
             parts += ["You may also write:", *_listed([self.path(name) for name in self.seat["optional"]]), ""]
         parts.append("You may update memory.md." if self.seat["memory"] == "write" else "Do not change memory.md.")
         parts += ["", *self._data(), *self._contract()]
         return "\n".join(parts) + "\n"
+
+    def _asked_of_item(self) -> list[str]:
+        if not self.item or not self.item["files"] or not answers_for_item(self.seat):
+            return []
+        return [
+            "Your item is about these files:", *_listed(self.item["files"]),
+            "A DONE that leaves all of them as they were does not count. Where you find the whole work there already, end with",
+            f"`DONE: {NOTHING_TO_DO}: ` and where it is.", "",
+        ]  # fmt: skip
 
     def going_on(self) -> str:
         """For an agent that still knows what it was told: it was interrupted, or a person has answered its question."""
@@ -159,7 +177,7 @@ class Job:
             else ["You were interrupted in the middle of this work. Some of it may be done, or half done: look at the files first.", ""]
         )
         parts += ["Go on from where you were, and finish it. As before:", "", "Write exactly these files:"]
-        parts += [*_listed(self.outputs or ["(none)"]), "", *self._contract()]
+        parts += [*_listed(self.outputs or ["(none)"]), "", *self._asked_of_item(), *self._contract()]
         return "\n".join(parts) + "\n"
 
     def _data(self) -> list[str]:

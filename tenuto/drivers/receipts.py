@@ -1,6 +1,6 @@
 """Claims are checked: a DONE counts only with a receipt.
 
-    before = look(job, directory)              what the outputs are before the agent starts
+    before = look(job, directory)              what the outputs are before the agent starts, and its item's files
     receipt = check(job, before, verdict)      what it really did; receipt["problem"] names the first false claim
     told = run_checks(job, commands, where)    build and tests, run by us: all of them up to the first that fails, or UnderWay
 
@@ -24,8 +24,10 @@ _LARGEST = 8 << 20  # of an output that is read for findings; larger ones are on
 
 
 def look(job: Job, directory: str) -> dict[str, Any]:
-    """Every output as it is before the attempt: hash and time of the last write. Append-only files are copied aside."""
+    """Every output, and every file of its item, as it is before the attempt: hash and time of the last write. Append-only
+    files are copied aside."""
     seen = {path: _state(job.workdir, path) for name in job.deliverables for path in existing(job.workdir, name)}
+    seen |= _item_files(job)
     for path in _append_only(job):
         if path in seen:
             with open(os.path.join(job.workdir, path), "rb") as source, open(_aside(directory, path), "wb") as kept:
@@ -46,6 +48,12 @@ def check(job: Job, before: dict[str, Any], verdict: str, directory: str) -> dic
     receipt["problem"] = next(filter(None, problems), "")
     _read_words(job, receipt)
     return receipt
+
+
+def written(job: Job, before: dict[str, Any]) -> list[str]:
+    """Those of its item's files that are not as they were before the attempt."""
+    now = _item_files(job)
+    return [path for path in job.item_files if now.get(path) != before.get(path)]
 
 
 def wants_checks(job: Job, commands: dict[str, str]) -> bool:
@@ -134,6 +142,12 @@ def _read_words(job: Job, receipt: dict[str, Any]) -> None:
         if receipt.get("answer") is None and job.step["rule"] in ("audit", "review"):
             receipt["answer"] = answer(text)
     receipt["severities"] = severities
+
+
+def _item_files(job: Job) -> dict[str, Any]:
+    """Whoever may not read one cannot tell: it is left out."""
+    found = [path for path in job.item_files if os.access(os.path.join(job.workdir, path), os.R_OK)]
+    return {path: _state(job.workdir, path) for path in found if os.path.isfile(os.path.join(job.workdir, path))}
 
 
 def _state(root: str, path: str) -> dict[str, Any]:

@@ -136,19 +136,94 @@ def test_an_output_written_again_with_the_same_bytes_counts(ground: Ground) -> N
     assert run["status"] == "completed"
 
 
-@pytest.mark.parametrize("isolated", [False, True])
-def test_who_is_done_with_an_item_and_changed_none_of_its_files_is_named(ground: Ground, isolated: bool) -> None:
-    """It stops nothing: what is missing is for verification to find. But nobody has to believe it in silence."""
-    plan = "## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: none)\n- 03-c (depends_on: none)\n"
-    tasks = {"01-a": "**files:** a.txt", "02-b": "**files:** b.txt, code.txt", "03-c": "no files are named"}
-    files = {f"{D}/plan.md": plan, **{f"{D}/tasks/{name}.md": f"# {name}\n{text}\n" for name, text in tasks.items()}}
-    steps = PLAN.replace("out: plan.md", "out: [plan.md, tasks/*.md]").replace("plan: plan.md", "plan: plan.md, items: tasks/*.md")
-    answers = f"  - for: {{role: planner}}\n    files: {dumps(files)}\n  - for: {{item: 02-b}}\n    run: echo more >> code.txt\n"
-    run = ground.drive(steps, answers, place=Place("worktree" if isolated else ""))
-    assert run["status"] == "completed"
+ITEMS = PLAN.replace("out: plan.md", "out: [plan.md, tasks/*.md]").replace("plan: plan.md", "plan: plan.md, items: tasks/*.md")
+HALT, ON = "on: {NOT_DONE: halt}", "on: {NOT_DONE: {route: [{implementation: failing}], at_most: 1, then: halt}}"
+
+
+def planned(plan: str = "", /, **files: str) -> str:
+    """The planner's answer: items, and which files each of them is about."""
+    plan = plan or "## Wave 1\n" + "".join(f"- {name.strip('_')} (depends_on: none)\n" for name in files)
+    tasks = {f"{D}/tasks/{name.strip('_')}.md": f"# {name}\n**files:** {text}\n" for name, text in files.items()}
+    return f"  - for: {{role: planner}}\n    files: {dumps({f'{D}/plan.md': plan, **tasks})}\n"
+
+
+def notes(ground: Ground, run: Any) -> list[str]:
     with ground.workspace.journal.read() as reader:
-        notes = [event["text"] for event in reader.events(run["id"]) if event["type"] == "Noted" and "files" in event["text"]]
-    assert notes == ["implementation-1-implementer.01-a-1 says DONE and changed none of its item's files: a.txt"]
+        return [event["text"] for event in reader.events(run["id"]) if event["type"] == "Noted" and "files" in event["text"]]
+
+
+def said(run: Any) -> dict[str, str]:
+    return {a["item"]: a["summary"] for a in run["attempts"].values() if a["item"]}
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_who_is_done_with_an_item_and_changed_none_of_its_files_is_an_error(ground: Ground, isolated: bool) -> None:
+    """The one that names no files has claimed nothing that could be looked at."""
+    answers = planned(a="a.txt", b="b.txt, code.txt", c="code.txt", d="") + (
+        "  - for: {item: b}\n    run: echo more >> b.txt\n  - for: {role: implementer}\n    files: {}\n"
+    )
+    run = ground.drive(ITEMS, answers, place=Place("worktree" if isolated else ""))
+    verdicts = {attempt["item"]: attempt["verdict"] for attempt in run["attempts"].values() if attempt["item"]}
+    assert verdicts == {"a": "ERROR", "b": "DONE", "c": "ERROR", "d": "DONE"} and run["status"] == "failed"
+    assert said(run)["a"] == "claimed DONE, but none of its item's files exists: a.txt"
+    assert said(run)["c"].startswith("claimed DONE, but none of its item's files changed since the run began: code.txt")
+    assert notes(ground, run) == []
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_an_item_whose_work_an_earlier_item_did_is_done_and_that_is_said(ground: Ground, isolated: bool) -> None:
+    plan = "## Wave 1\n- a (depends_on: none)\n## Wave 2\n- b (depends_on: a)\n"
+    answers = planned(plan, a="code.txt", b="code.txt") + "  - for: {item: a}\n    run: echo more >> code.txt\n  - for: {item: b}\n    files: {}\n"
+    run = ground.drive(ITEMS, answers, place=Place("worktree" if isolated else ""))
+    assert run["status"] == "completed"
+    assert notes(ground, run) == ["implementation-1-implementer.b-1 says DONE and changed none of its item's files: code.txt"]
+
+
+def test_what_an_earlier_attempt_left_is_there_for_the_next_one(ground: Ground) -> None:
+    """It failed after it had done the work, or was lost: whoever looks again finds nothing left to do."""
+    answers = planned(a="code.txt") + (
+        "  - for: {item: a, visit: 1}\n    run: echo more >> code.txt\n    reply: 'ERROR: the tests hang'\n  - for: {item: a}\n    files: {}\n"
+    )
+    run = ground.drive(ITEMS.replace(HALT, ON), answers)
+    assert [a["verdict"] for a in run["attempts"].values() if a["item"]] == ["ERROR", "DONE"] and run["status"] == "completed"
+
+
+def test_what_a_failed_attempt_left_on_a_branch_of_its_own_is_not_there(ground: Ground) -> None:
+    answers = planned(a="code.txt") + (
+        "  - for: {item: a, visit: 1}\n    run: echo more >> code.txt\n    reply: 'ERROR: the tests hang'\n  - for: {item: a}\n    files: {}\n"
+    )
+    run = ground.drive(ITEMS.replace(HALT, ON), answers, place=Place("worktree"))
+    assert [a["verdict"] for a in run["attempts"].values() if a["item"]] == ["ERROR", "ERROR"]
+
+
+def test_work_that_was_there_before_the_run_is_claimed_in_words_and_said(ground: Ground) -> None:
+    """Not for files that do not exist: nothing can have been there."""
+    answers = planned(a="code.txt", b="b.txt") + "  - for: {role: implementer}\n    files: {}\n    reply: 'DONE: Nothing to do: line 1 has it'\n"
+    run = ground.drive(ITEMS, answers)
+    assert {a["item"]: a["verdict"] for a in run["attempts"].values() if a["item"]} == {"a": "DONE", "b": "ERROR"}
+    assert notes(ground, run) == [
+        "implementation-1-implementer.a-1 says DONE and changed none of its item's files: code.txt; it says: Nothing to do: line 1 has it"
+    ]
+
+
+def test_a_file_that_git_does_not_see_counts_when_it_was_written(ground: Ground) -> None:
+    (ground.root / ".gitignore").write_text("*.env\n")
+    answers = planned(a="a.env", b="b.env") + "  - for: {item: a}\n    run: echo KEY=1 > a.env\n  - for: {item: b}\n    files: {}\n"
+    run = ground.drive(ITEMS, answers)
+    assert {a["item"]: a["verdict"] for a in run["attempts"].values() if a["item"]} == {"a": "DONE", "b": "ERROR"}
+
+
+def test_an_agent_with_an_output_of_its_own_is_held_to_that(ground: Ground) -> None:
+    """Whoever writes tests or a report for an item need not change the item's files; it is said where they did not."""
+    steps = ITEMS.replace("{role: implementer}", "{role: implementer, mode: task, out: 'report-{item}.md'}")
+    run = ground.drive(steps, planned(a="code.txt"))
+    assert run["status"] == "completed" and len(notes(ground, run)) == 1
+
+
+def test_a_scripted_agent_without_an_answer_does_the_item(ground: Ground) -> None:
+    run = ground.drive(ITEMS, planned(a="code.txt, new/b.txt"))
+    assert run["status"] == "completed" and notes(ground, run) == []
+    assert (ground.root / "code.txt").read_text().startswith("code\n") and (ground.root / "new/b.txt").exists()
 
 
 def test_a_false_done_that_persists_takes_the_route_of_an_error(ground: Ground) -> None:
