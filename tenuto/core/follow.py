@@ -5,12 +5,15 @@
 The rules are in pipeline_records.py (rule 2), told by the pipeline's `on` tables; here they are carried out.
 Counters are per run and route and are never reset, also when the same step is reached another way; only a
 stage restart resets the counters it lists. A run leaves a stage only with the stage's evidence recorded.
+
+No run fails because its machine did: where the table would end it, and an agent had no try left only because attempts of it
+were lost, the run pauses. Whoever resumes it has those agents tried again; what the others delivered stays.
 """
 
 from __future__ import annotations
 
 from tenuto.core.pipeline import documents_of, stage_gates
-from tenuto.core.visits import members_of, step_of
+from tenuto.core.visits import lost_its_tries, members_of, seat_at, step_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +46,9 @@ def follow(case: Case, step: Any, outcome: Any) -> list[Any]:
         case "finish":
             return _leave(case, step, None) or [case.event("Finished", outcome=rule["as"])]
         case _:
+            lost = _lost(case, step, outcome)
+            if lost:
+                return _interrupted(case, step, lost)
             return [case.event("Failed", step=step["id"], error=_said(case, step, outcome, rule["reason"]), context=None)]
 
 
@@ -114,6 +120,30 @@ def _leave(case: Case, step: Any, ahead: str | None) -> list[Any]:
                 )
                 return [_again(case, step, {"name": "ERROR"}), blocked]
     return []
+
+
+def _lost(case: Case, step: Any, outcome: Any) -> list[str]:
+    """The agents that the outcome is about and that had too few tries, because some of these were lost."""
+    stay = case.run["stay"]
+    if stay is None or step["kind"] not in ("agent", "cluster", "waves"):
+        return []
+    named = [key for key in stay["seats"] if key in outcome["because"] or key.partition("@")[2] in outcome["because"]]
+    return [key for key in named if lost_its_tries(seat_at(step, stay, key), stay["seats"][key])]
+
+
+def _interrupted(case: Case, step: Any, lost: list[str]) -> list[Any]:
+    """The same hop again, in the same mode. An aggregator draws its conclusion anew; items that are done are known as such."""
+    run, aggregate = case.run, (step.get("aggregate") or {"id": ""})["id"]
+    stay: Any = run["stay"]
+    kept = {key: state for key, state in stay["seats"].items() if key != aggregate and state["results"][-1:] in (["DONE"], ["NEEDS_REVISION"])}
+    hop = {**stay["hop"], "kept": {key: state for key, state in kept.items() if "@" not in key}}
+    again = case.event("RouteTaken", route="", queue=[hop, *run["queue"]], resets=[], carry={}, reason="LOST")
+    who = ", ".join(key.replace("@", " for ") for key in lost)
+    paused = case.event(
+        "Paused", kind="outcome", reason=f"{step['id']}: interrupted too often, and nobody knows what came of it: {who}", step=step["id"],
+        last_feedback="", recommendations=[f"tenuto resume {run['id']}", f"tenuto cancel {run['id']}"],
+    )  # fmt: skip
+    return [again, paused]
 
 
 def _again(case: Case, step: Any, outcome: Any) -> Any:

@@ -51,8 +51,9 @@ Rule 3: what runs in a step.
 Rule 4: a seat is one agent's place in a step. An attempt is one invocation of a seat.
   Attempts per visit are at most 1 + the sum of its "retry" + its "questions". LOST is for an
   attempt whose outcome nobody knows; with none left it counts as ERROR, and is made again where an
-  ERROR still is. "transient" are restarts
-  inside one attempt. A verdict that is not in "verdicts" is an ERROR.
+  ERROR still is. Where that would fail the run, the run pauses: no run fails because its machine
+  did. One that certainly never started counts as nothing. "transient" are restarts inside one
+  attempt. A verdict that is not in "verdicts" is an ERROR.
 
 Rule 5: rules that turn words into an outcome (step["rule"]).
   word    the verdict line of the agent; for waves the worst item; for gates the decision

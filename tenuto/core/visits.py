@@ -63,6 +63,12 @@ def attempts_left(seat: Seat, state: SeatState | None) -> bool:
     return results.count("ERROR") + max(beyond, 0) <= retry["ERROR"]
 
 
+def lost_its_tries(seat: Seat, state: SeatState | None) -> bool:
+    """Has it failed only because attempts of it were lost? Its errors alone would have left it another try."""
+    results = [result_of(seat, result) for result in state["results"]] if state else []
+    return word_of(seat, state) == "ERROR" and "LOST" in results and results.count("ERROR") <= seat["retry"]["ERROR"]
+
+
 def unfinished(run: Run, attempt: str) -> str:
     """This attempt, where the next one of its seat goes on with it: nobody knows its end, it was set aside, or it asked something.
     Any other end is one that the next attempt starts over from."""

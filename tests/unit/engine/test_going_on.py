@@ -161,3 +161,15 @@ def test_an_approval_is_void_when_what_was_approved_changes_before_the_run_goes_
     assert not (gated / "docs/add-it/built.md").exists()
     assert say("approve").status == 0
     assert say("run", "--agent", agent).status == 0, "for what is there now"
+
+
+def test_a_run_whose_machine_dies_again_and_again_waits_and_goes_on(say: Say, repository: Path, script: Any) -> None:
+    """Each time the designer is at work the power fails: with no try left the run says so, and does not fail."""
+    agent = script('answers: [{for: {role: designer, visit: 1}, run: "kill -9 $(ps -o ppid= $PPID); sleep 60"}]')
+    told = say("run", "Add it", "--pipeline", "small", "--agent", agent)
+    assert told.status == 5, told
+    assert "write: interrupted too often, and nobody knows what came of it: designer" in told.out and "tenuto resume add-it" in told.out
+    run = reopen(repository).load("add-it")
+    assert [a["status"] for a in run["attempts"].values() if a["step"] == "write"] == ["lost"] * 3, "one for LOST, and one for an ERROR"
+    assert say("resume", "add-it").status == 0
+    assert [a["status"] for a in reopen(repository).load("add-it")["attempts"].values()] == ["completed"] * 2 + ["lost"] * 3 + ["completed"]
