@@ -14,6 +14,7 @@ read off the journal again, because whoever can write to the database can write 
 
 Rule 3: nobody is put behind a gate that was not approved: not by a retry, not by taking a run over, not by a fork. An approval
 stands until the gate is asked again, or the run goes back to come through it again. A route that ends behind the gate (a replan) leaves it standing.
+It is for the gate of the pipeline that was followed: in another pipeline a gate of the same name shows other things, and is asked.
 """
 
 from __future__ import annotations
@@ -94,10 +95,13 @@ class _Approvals:
 
     def __init__(self, pipeline: Any) -> None:
         self.names: dict[str, None] = {}
+        self._follows = ""
         self._order = [step["id"] for step in pipeline["steps"]]
         self._of = {step["gate"]["name"]: step["id"] for step in pipeline["steps"] if step["kind"] == "gate"}
 
     def apply(self, event: Any) -> None:
+        if event["type"] in ("RunStarted", "Engaged", "DriverChanged"):
+            self._follow(event.get("pipeline") or {})
         match event["type"]:
             case "GateDecided":
                 self.names.pop(event["name"], None)
@@ -112,6 +116,13 @@ class _Approvals:
                 self.names = {name: None for name in self.names if name not in asked}
             case "Forked":
                 self.names.update(dict.fromkeys(event.get("approved", ())))
+
+    def _follow(self, pipeline: Any) -> None:
+        """Led by hand (no definition is bound), a run knows the gates of what it is about to follow."""
+        if pipeline.get("hash"):
+            if self._follows not in ("", pipeline["name"]):
+                self.names = {}
+            self._follows = pipeline["name"]
 
 
 def doubts(pipeline: Any, run: Run, events: Iterable[Any]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def engage(
         asked["settings"] = of_new_run(workspace.root, read_settings(workspace.root))
         asked["switches"] = {**run["switches"], **(switches or {})}
         if at:
-            asked |= {"start_at": at, "approved": standing(_known(turn, run, checked), turn.tx.events(run_id))}
+            asked |= {"start_at": at, "approved": _approved(turn, run, checked)}
         turn.do(run_id, asked, checked)
         if limits or of_steps:
             turn.do(run_id, {"do": "ChangeBudget", "limits": limits or {}, "steps": of_steps or {}}, checked)
@@ -85,9 +85,12 @@ def _find(turn: Turn, name: str) -> Run:
     raise NotFound("no-such-run", f"there is no run {name!r}", "tenuto list", run=name)
 
 
-def _known(turn: Turn, run: Run, checked: Any) -> Any:
-    """What the run followed so far; led by hand, it knows the gates of what it is about to follow."""
-    return definition_of(turn.tx, run)["pipeline"] if run["pipeline"]["hash"] else checked
+def _approved(turn: Turn, run: Run, checked: Any) -> list[str]:
+    """By what the run followed so far; led by hand, it knows the gates of what it is about to follow."""
+    if not run["pipeline"]["hash"]:
+        return standing(checked, turn.tx.events(run["id"]))
+    same = run["pipeline"]["name"] == checked["name"]
+    return standing(definition_of(turn.tx, run)["pipeline"], turn.tx.events(run["id"])) if same else []
 
 
 def _definition(turn: Turn, run: Run, pipeline: str) -> Definition:

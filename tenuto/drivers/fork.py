@@ -37,8 +37,10 @@ def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeli
     carried = _carried(old, checked, step)
     held = protection(old)
     protected = {PROTECTION: held} if held["level"] else of_new_run(workspace.root, read_settings(workspace.root))
-    with workspace.journal.read() as reader:
-        stands = approved(reader, source, checked, protected.get(PROTECTION, held)["signers"], old["version"])
+    stands: list[str] = []
+    if old["pipeline"]["name"] == checked["name"]:
+        with workspace.journal.read() as reader:
+            stands = approved(reader, source, checked, protected.get(PROTECTION, held)["signers"], old["version"])
     if stands and any(one["kind"] == "gate" for one in _before(checked, step)):
         require_person("fork a run behind a gate", f"tenuto fork {source} --at {step}")
     bodies = {sha: stored_version(workspace, sha) for sha in {one["sha256"] for one in carried.values()} if sha}
@@ -55,8 +57,6 @@ def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeli
     )  # fmt: skip
 
 
-def _before(pipeline: Any, step: str) -> list[Any]:
-    order = [one["id"] for one in pipeline["steps"]]
 def _settings(old: Run) -> dict[str, Any]:
     """Who works, and the commit that all of this began with: what the old run changed since is work that is there (core/claims.py)."""
     settings = old["settings"]
@@ -64,6 +64,8 @@ def _settings(old: Run) -> dict[str, Any]:
     return {name: value for name, value in (("crew", settings.get("crew")), ("origin_commit", origin)) if value}
 
 
+def _before(pipeline: Any, step: str) -> list[Any]:
+    order = [one["id"] for one in pipeline["steps"]]
     return list(pipeline["steps"][: order.index(step)])
 
 

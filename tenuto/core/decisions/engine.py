@@ -86,17 +86,21 @@ def first_open(run: Any, pipeline: Any, switches: Any) -> str:
     for step in pipeline["steps"]:
         if not step["aside"]:
             last = str(step["id"])
-            if not _is_done(run, step, ended.get(last, ""), before, switches):
+            if not _is_done(run, step, ended.get(last, ""), before, switches, pipeline["name"]):
                 return last
         before = max(before, ended.get(step["id"], ""))
     return last
 
 
-def _is_done(run: Any, step: Any, ended: str, before: str, switches: Any) -> bool:
-    """`before`: when the work on the steps before it ended. A gate that is on was never skipped: another pipeline, or a switch, left it out."""
+def _is_done(run: Any, step: Any, ended: str, before: str, switches: Any, follows: str) -> bool:
+    """`before`: when the work on the steps before it ended. `follows`: the pipeline that is to be followed. A gate that is on was never
+    skipped: another pipeline, or a switch, left it out."""
     state = run["steps"].get(step["id"])
+    on = step["kind"] == "gate" and (step["when"] == "always" or switches.get(step["when"]))
+    if on and run["pipeline"]["hash"] and run["pipeline"]["name"] != follows:
+        return False  # what another pipeline asked for was another gate
     if state and state["status"] == "skipped":
-        return step["kind"] != "gate" or not (step["when"] == "always" or switches.get(step["when"]))
+        return not on
     if state and state["status"] == "completed" and ended >= before:
         return True
     if step["kind"] != "gate":
