@@ -430,6 +430,14 @@ def test_planner_limits_are_warnings_or_needs_revision_under_strict_plan() -> No
     assert ends[0] == ("NEEDS_REVISION", said) and not strict.count("implementation-1-*")
 
 
+def test_strict_plan_is_about_limits_an_unknown_agent_and_a_moved_item_stay_warnings() -> None:
+    """For those the rules have a remedy: the default agent, a later wave."""
+    items = [{**item("1", agent="wizard"), "wave": 1}, {**item("2", "1"), "wave": 1}]
+    strict = Played(items=items, switches={"strict_plan": True})
+    [notes] = [e["notes"] for e in strict.journal if e["type"] == "ItemsPlanned"]
+    assert strict.run["status"] == "completed" and len(notes) == 2 and "moved" in notes[0] and "wizard" in notes[1]
+
+
 def test_a_wave_of_more_than_four_is_partitioned_into_sub_waves_of_at_most_four() -> None:
     played = Played(items=[item(str(n)) for n in range(1, 10)])
     groups = played.wave_of("implementation-1-*")

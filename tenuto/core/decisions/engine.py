@@ -184,11 +184,18 @@ def impossible(waves: Any, items: Any, switches: Any) -> str:
     if waves["max_items"] and len(items) > waves["max_items"]:
         return f"the plan has {len(items)} items; at most {waves['max_items']} are allowed"
     try:
-        arrangement = arrange(items)
+        arrange(items)
     except PlanRefused as refusal:
         return refusal.message
     strict = waves["strict"] if isinstance(waves["strict"], bool) else switches.get(waves["strict"])
-    return "; ".join(_plan_notes(waves, items, arrangement)) if strict else ""
+    return "; ".join(_beyond_limits(waves, items)) if strict else ""
+
+
+def _beyond_limits(waves: Any, items: Any) -> list[str]:
+    """What `strict` makes of a warning a reason to send the plan back; moved items and unknown agents have a remedy, and stay warnings."""
+    from tenuto.core.selection import passed_limits
+
+    return [note for item in items for note in passed_limits(item, waves["limits"])]
 
 
 def _choose(run: Any, items: Any, which: str, findings: Any) -> list[str]:
@@ -219,18 +226,16 @@ def _groups(waves: Any, items: Any, ordered: list[list[str]], cap: int) -> list[
 
 def _plan_notes(waves: Any, items: Any, arrangement: Any) -> list[str]:
     """What a reader of the plan should know: items that were moved, agents nobody knows, limits that were passed."""
-    from tenuto.core.selection import agent_for, passed_limits
+    from tenuto.core.selection import agent_for
 
     notes = [
         f"item {move['item']} moved from wave {move['from_wave']} to {move['to_wave']}: it waits for {', '.join(move['because'])}"
         for move in arrangement["moves"]
     ]
     seats = [seat["id"] for seat in waves["seats"]]
-    for item in items:
-        if waves["per_item"] == "named":
-            notes.append(agent_for(item, seats, waves["default"])[1])
-        notes += passed_limits(item, waves["limits"])
-    return [note for note in notes if note]
+    if waves["per_item"] == "named":
+        notes += [agent_for(item, seats, waves["default"])[1] for item in items]
+    return [note for note in [*notes, *_beyond_limits(waves, items)] if note]
 
 
 def conclude(case: Case, c: Any) -> list[Any]:
