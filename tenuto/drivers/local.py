@@ -24,7 +24,6 @@ from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.decisions.runs import ENDED, too_early
 from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
-from tenuto.core.todo import todo
 from tenuto.core.visits import step_of
 from tenuto.drivers import actions, branches, continuing, delivery, protection, shown
 from tenuto.drivers.bound import definition_of, kept_open
@@ -146,7 +145,7 @@ class Engine:
             fresh: list[str] = []
             actions.show_again(self, turn, definition["pipeline"])
             while True:
-                wanted = todo(definition["pipeline"], run, turn.at)
+                wanted = turn.todo(self.name, definition["pipeline"])
                 if not wanted or (wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at)):
                     break
                 if wanted[0]["act"] == "dispatch":
