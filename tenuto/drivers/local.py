@@ -30,7 +30,7 @@ from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay
 from tenuto.drivers.jobs import Job
-from tenuto.drivers.settings import seconds
+from tenuto.drivers.settings import time_limit
 from tenuto.drivers.trees import Trees, isolated, tree_name
 from tenuto.errors import Refused
 from tenuto.supervise import attempts
@@ -245,7 +245,7 @@ class Engine:
 
     def _own_limit(self, job: Job) -> int | None:
         """As the pipeline says; where it says nothing, as the settings do."""
-        return job.seat["time_limit"] or seconds(self.settings.get("time_limit"))
+        return job.seat["time_limit"] or time_limit(self.settings)
 
     def wait(self, flying: list[str]) -> list[str]:
         """Attempts that are not under way any more."""

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from tenuto.errors import BadInput
 
+TIME_LIMIT = "2h"  # nobody waits for ever for a program that hangs
+UNLIMITED = "unlimited"
 LEVELS = ("guarded", "signed", "isolated")
 WORKSPACES = ("shared", "worktree")
 
@@ -41,6 +43,12 @@ def seconds(value: Any) -> int | None:
     return View(value, (), []).seconds("a time", None)
 
 
+def time_limit(settings: dict[str, Any]) -> int | None:
+    """Of an attempt whose pipeline says nothing, in seconds; None where the user wants none."""
+    said = settings.get("time_limit", TIME_LIMIT)
+    return None if said == UNLIMITED else seconds(said)
+
+
 def _one_of(words: tuple[str, ...]) -> Setting:
     return Setting(f"one of {', '.join(words)}", lambda value: value in words, words[0])
 
@@ -57,7 +65,7 @@ SETTINGS: dict[str, Setting] = {
     "checks": Setting("a mapping of names to commands", _named_texts, "{build: make, tests: make test}"),
     "environment": Setting("a list of names of variables", _texts, "[MY_API_URL]"),
     "secrets": Setting("a list of names of variables", _texts, "[MY_API_TOKEN]"),
-    "time_limit": Setting("a span of time", lambda value: seconds(value) is not None, "2h"),
+    "time_limit": Setting(f"a span of time, or {UNLIMITED}", lambda value: value == UNLIMITED or seconds(value) is not None, "90m"),
     "workspace": _one_of(WORKSPACES),
     "setup": Setting("run and copy, each a list", _parts(run=_texts, copy=_texts), "{run: [npm ci], copy: [.env]}"),
     "gates": _one_of(LEVELS),

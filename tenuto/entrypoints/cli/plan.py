@@ -49,13 +49,14 @@ def command(
     from tenuto.core.bounds import worst_case
     from tenuto.core.budget import limits_of as own_limits
     from tenuto.drivers.bound import define
-    from tenuto.drivers.settings import read_settings
+    from tenuto.drivers.settings import read_settings, time_limit
     from tenuto.metrics.usual import forecast, history
 
     if items is not None and plan_file is not None:
         raise BadInput("bad-usage", "--items and --plan-file say the same thing twice", "give one of them")
     workspace = open_here()
-    chosen = pipeline or read_settings(workspace.root).get("pipeline", "eight-step")
+    settings = read_settings(workspace.root)
+    chosen = pipeline or settings.get("pipeline", "eight-step")
     definition = define(chosen, workspace.root)["pipeline"]
     switches = {**definition["switches"], **switches_of(approval, switch)}
     unknown = [name for name in switches if name not in definition["switches"]]
@@ -71,7 +72,7 @@ def command(
     limits = {**own_limits(definition)[0], **limits_of(limit).run}
     data = {
         "pipeline": definition, "request": request or "", "switches": switches, "plan": read, "worst_case": bound,
-        "forecast": expected, "limits": limits, "lost": lost,
+        "forecast": expected, "limits": limits, "lost": lost, "time_limit": time_limit(settings),
     }  # fmt: skip
     return Answer(data, _shown(data))
 
@@ -129,8 +130,27 @@ def _shown(data: Any) -> Iterator[Part]:
     yield "  until the run ends or waits for a person; a person's revise or retry begins anew"
     if data["lost"]:
         yield f"  and {data['lost']} more, if so many are lost (a power cut) and made again"
+    yield f"  {_time_shown(pipeline, data['time_limit'])} (time_limit: in the pipeline, or in the settings)"
     yield from _cost_shown(data["forecast"])
     yield from _limits_shown(data)
+
+
+def _time_shown(pipeline: Any, others: int | None) -> str:
+    """`others`: for agents whose place in the pipeline says nothing."""
+    from tenuto.core.definition.graph import seats
+
+    own = {seat["time_limit"] for step in pipeline["steps"] for seat in seats(step)}
+    limits = sorted(limit for limit in {*own, *([others] if None in own else [])} if limit)
+    known = f"an attempt is ended after {', '.join(_span(limit) for limit in limits)}" if limits else ""
+    endless = "an attempt may take as long as it takes" if None in own and others is None else ""
+    return " or, elsewhere, ".join(filter(None, (known, endless)))
+
+
+def _span(seconds: int) -> str:
+    for unit, length in (("h", 3600), ("m", 60)):
+        if seconds % length == 0:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
 
 
 def _plan_shown(read: Any) -> Iterator[Part]:

@@ -85,6 +85,19 @@ def test_an_agent_that_hangs_is_ended_after_the_time_of_the_settings(say: Say, r
         assert told.status == 1 and "the time limit was reached" in told.out
 
 
+@pytest.mark.parametrize(("settings", "seconds", "words"), [
+    ("", 7200, "an attempt is ended after 2h ("),
+    ("time_limit: 90m\n", 5400, "an attempt is ended after 90m ("),
+    ("time_limit: unlimited\n", None, "an attempt may take as long as it takes ("),
+])  # fmt: skip
+def test_nobody_waits_for_ever_unless_they_want_to(say: Say, repository: Path, settings: str, seconds: int | None, words: str) -> None:
+    (repository / ".tenuto/config.yaml").write_text(settings or "pipeline: small\n")
+    assert say("plan", "--pipeline", "small", "--json").data["time_limit"] == seconds
+    assert words in say("plan", "--pipeline", "small").out
+    own = "an attempt is ended after 5m, 10m, 30m"
+    assert own + {7200: ", 2h (", 5400: ", 90m (", None: " or, elsewhere, an attempt may"}[seconds or None] in say("plan", "--pipeline", "staged-standard").out
+
+
 def test_a_step_has_limits_of_its_own(say: Say, repository: Path, script: Script) -> None:
     agent = script('answers:\n  - {for: {role: designer}, reply: "ERROR: no"}\n')
     told = say(*RUN, "--agent", agent, "--limit", "attempts@write=1")
