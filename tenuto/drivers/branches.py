@@ -1,6 +1,7 @@
 """A run on a branch of its own: what was there before is never mixed in, and the end is a branch that can be reviewed.
 
-    begin(workspace, mode, dirty)     before anything is recorded: a tree with changes is refused, or stashed by choice
+    begin(workspace, mode, dirty)     before anything is recorded: a tree with changes is refused, or noted to be stashed by choice
+    put_aside(workspace, run)         the stash, once the run is recorded: one that was refused has touched nothing
     stand(workspace, run)             the work tree stands on the run's branch; made at its base where it is not there yet
     checkpoint(workspace, run, ...)   what sequential agents left becomes a commit, so that work trees start from it
     conclude(workspace, run, ...)     at the end: the documents, the summary and the pull-request text, committed
@@ -25,7 +26,7 @@ from tenuto.workspace.turn import Workspace
 ENDED = ("completed", "poc-complete", "graduated", "failed", "cancelled")
 
 
-def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> dict[str, str]:
+def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> dict[str, Any]:
     """The settings of a run that works this way. `dirty`: refuse, stash, or "" for what the mode says."""
     wanted = {"workspace": mode} if mode == "worktree" else {}
     if not (own_branch or wanted or dirty):
@@ -33,19 +34,30 @@ def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> dict
     if not git.head(workspace.root):
         raise Refused("no-commit", "a branch needs a git repository with a commit", "git init, git add, git commit")
     found = _changes(workspace, "")
-    stash = ""
-    if found and dirty == "stash":
-        stash = _stash(workspace.root, found)
-    elif found:
+    if found and dirty != "stash":
         listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
         raise Refused(
             "dirty-tree",
             f"the work tree has changes that are not committed: {listed}",
             "commit them, or: --dirty stash",
         )
-    if not (own_branch or wanted):
-        return {"stash": stash} if stash else {}
-    return {**wanted, "from_branch": git.branch(workspace.root), "stash": stash}
+    noted = {"to_stash": found} if found else {}
+    return {**noted, **wanted, "from_branch": git.branch(workspace.root)} if own_branch or wanted else noted
+
+
+def put_aside(workspace: Workspace, run: Run) -> Run:
+    """What was not committed when the run began. Repeating it changes nothing: whoever was killed in between left the rest of it to us."""
+    wanted = run["settings"].get("to_stash")
+    if not wanted:
+        return run
+    title = f"tenuto: changes from before the run {run['id']}"
+    now = changes(workspace, "")
+    left = [path for path in wanted if path in now]
+    if left:
+        _stash(workspace.root, left, title)
+    with workspace.turn() as turn:
+        turn.do(run["id"], {"do": "ChangeSettings", "changes": {"to_stash": [], "stash": _stashed(workspace.root, title)}})
+        return turn.existing(run["id"])
 
 
 def branch_for(root: str, run: str) -> str:
@@ -56,6 +68,7 @@ def branch_for(root: str, run: str) -> str:
 
 
 def stand(workspace: Workspace, run: Run, pipeline: Any) -> None:
+    run = put_aside(workspace, run)
     wanted, root = run["settings"].get("branch", ""), workspace.root
     found = git.branch(root)
     if not wanted or found == wanted or run["status"] in ENDED:
@@ -108,9 +121,14 @@ def _documents(root: str, folder: str) -> list[str]:
     return [path for path in git.photograph(root) or {} if path.startswith(folder + "/")]
 
 
-def _stash(root: str, paths: list[str]) -> str:
+def _stash(root: str, paths: list[str], title: str) -> None:
     git.tell(
         root, "--literal-pathspecs", *git.author(root), "stash", "push", "--quiet", "--include-untracked",
-        "-m", "tenuto: changes from before a run", "--pathspec-from-file=-", "--pathspec-file-nul", given="\0".join(paths),
+        "-m", title, "--pathspec-from-file=-", "--pathspec-file-nul", given="\0".join(paths),
     )  # fmt: skip
-    return git.tell(root, "rev-parse", "--verify", "refs/stash").strip()
+
+
+def _stashed(root: str, title: str) -> str:
+    """The first one of this title: what a kill in the middle left for a second one is in the first, too."""
+    found = [line.partition(" ") for line in git.ask(root, "stash", "list", "--format=%H %gs").out.splitlines()]
+    return next((sha for sha, _, said in reversed(found) if said.endswith(title)), "")

@@ -11,7 +11,7 @@ from tenuto.core.decisions.engine import refuse_switches
 from tenuto.core.names import slug
 from tenuto.core.records import Run
 from tenuto.drivers.bound import Definition, bind, define
-from tenuto.drivers.branches import begin, branch_for
+from tenuto.drivers.branches import begin, branch_for, put_aside
 from tenuto.drivers.engage import engage
 from tenuto.drivers.protection import of_new_run
 from tenuto.drivers.settings import read_settings
@@ -74,7 +74,8 @@ def start(
         if then is not None:
             then(turn, run_id)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
-        return turn.existing(run_id)
+        begun_run = turn.existing(run_id)
+    return put_aside(workspace, begun_run)
 
 
 def check_crew(definition: Definition, limits: Any, of_steps: Any, crew: Any) -> None:

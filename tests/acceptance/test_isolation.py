@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +179,56 @@ def test_a_dirty_tree_is_stashed_by_choice_and_never_mixed_in(ground: Ground) ->
     name = ground.start(place=Place("worktree", dirty="stash"), _01="true", _02="true")
     run = ground.drive(name)
     assert run["status"] == "completed"
+    assert (ground.root / "shared.txt").read_text() == "one\ntwo\nthree\n" and not (ground.root / "new.txt").exists()
+    ground.git("switch", "-q", "main")
+    ground.git("stash", "apply", "-q", run["settings"]["stash"])
+    assert (ground.root / "shared.txt").read_text() == "mine\n" and (ground.root / "new.txt").read_text() == "new\n"
+
+
+def test_a_run_that_is_refused_has_stashed_nothing(ground: Ground) -> None:
+    """It is looked at first, and accepted; then what was there is put aside."""
+    (ground.root / "shared.txt").write_text("mine\n")
+    workspace = tenuto.open(str(ground.root))
+
+    def refuse(turn: Any, run: str) -> None:
+        raise Refused("not-now", "something else is wrong with it")
+
+    with pytest.raises(Refused, match="something else"):
+        start(workspace, "Add dark mode", "small", place=Place("worktree", dirty="stash"), then=refuse)
+    assert (ground.root / "shared.txt").read_text() == "mine\n" and ground.git("stash", "list") == ""
+    with workspace.journal.read() as reader:
+        assert reader.runs() == []
+
+
+DEADLY = """#!/bin/sh
+case "$*" in
+  *"stash push"*)
+    [ {when} = before ] || {git} "$@"
+    [ {when} != between ] || {git} stash apply -q
+    kill -9 $PPID;;
+  *) exec {git} "$@";;
+esac
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+def test_whoever_is_killed_while_changes_are_put_aside_leaves_the_rest_to_the_next(ground: Ground, tmp_path: Path, when: str) -> None:
+    """Before git's stash; when the stash is there and the tree is not cleared yet; before the stash is recorded."""
+    (ground.root / "shared.txt").write_text("mine\n")
+    (ground.root / "new.txt").write_text("new\n")
+    ground.script.write_text("answers:\n  - for: {role: planner}\n    files: {docs/feature/add-dark-mode/plan.md: '- 01-a (depends_on: none)'}\n")
+    deadly = tmp_path / "bin" / "git"
+    deadly.parent.mkdir()
+    deadly.write_text(DEADLY.format(when=when, git=shutil.which("git")))
+    deadly.chmod(0o755)
+    words = ["run", "Add dark mode", "--pipeline", "small", "--workspace", "worktree", "--dirty", "stash", "--agent", f"scripted:{ground.script}"]
+    killed = subprocess.run(
+        [sys.executable, "-m", "tenuto", *words], cwd=ground.root, capture_output=True, check=False,
+        env={**os.environ, "PATH": f"{deadly.parent}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert killed.returncode == -9, killed
+    run = ground.drive("add-dark-mode")
+    assert run["status"] == "completed", run["failure"]
     assert (ground.root / "shared.txt").read_text() == "one\ntwo\nthree\n" and not (ground.root / "new.txt").exists()
     ground.git("switch", "-q", "main")
     ground.git("stash", "apply", "-q", run["settings"]["stash"])
