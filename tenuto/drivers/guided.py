@@ -12,6 +12,8 @@ never better, and may be left empty.
 
 A run changes hands in the middle: `tenuto next` takes a run that no engine drives at the moment, and collects what a dead
 engine's agents have finished since; `tenuto run` takes it back once nothing is handed out (or gives up what is).
+
+When the run waits or has ended, that is told (notices.py) and, on a branch of its own, concluded as by an engine.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from typing import Any, TypedDict
 
 from tenuto.agents.crew import Crew
 from tenuto.agents.reply import parked, question, verdict
+from tenuto.core.decisions.runs import ACTIVE
 from tenuto.core.records import Run
 from tenuto.core.times import between
 from tenuto.drivers import delivery, receipts
 from tenuto.drivers.jobs import Job
 from tenuto.drivers.local import Engine, keep, set_aside
+from tenuto.drivers.notices import notify
 from tenuto.encoding import loads
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.hosts.surroundings import session
@@ -181,20 +185,37 @@ class Guide(Engine):
 
 def hand_out(workspace: Workspace, run: str, settings: dict[str, Any]) -> tuple[Run, list[Work]]:
     guide = Guide(workspace, run, settings)
-    with guide.alone():
+    with _told_of(workspace, run, settings), guide.alone():
         guide.take()
         while True:
             found, _ = guide.settle()
             ready = [guide.prepare(found, name) for name in found["flying"]]
             if all(ready):
+                found = found if found["flying"] else guide._rest(found)
                 return found, [guide.work(found, name) for name in found["flying"]]
+
+
+@contextmanager
+def _told_of(workspace: Workspace, run: str, settings: dict[str, Any]) -> Iterator[None]:
+    """Somebody is notified, as by an engine, when the run has come to wait or to an end here; not each time it is asked for."""
+    before = _resting(workspace.load(run))
+    yield
+    found = workspace.load(run)
+    if _resting(found) not in ((), before):
+        notify(workspace, found, settings)
+
+
+def _resting(run: Run) -> tuple[str, ...]:
+    """What it rests at, and for what; empty where it does not."""
+    waits: Any = run["gate"] or run["pause"] or run["blocked"] or {}
+    return () if run["status"] in ACTIVE else (run["status"], str(waits.get("id") or waits.get("reason", "")))
 
 
 def accept(
     workspace: Workspace, run: str, attempt: str, report: Report, settings: dict[str, Any]
 ) -> tuple[str, str, dict[str, Any]]:
     guide = Guide(workspace, run, settings)
-    with guide.alone():
+    with _told_of(workspace, run, settings), guide.alone():
         known = workspace.load(run)["attempts"].get(attempt)
         if known is None:
             raise NotFound("no-such-attempt", f"run {run} has no attempt {attempt!r}", f"tenuto next {run}", attempt=attempt)

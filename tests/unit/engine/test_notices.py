@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -101,3 +102,45 @@ def _words(cmdline: Path) -> bytes:
         return cmdline.read_bytes()
     except OSError:  # it has ended
         return b""
+
+
+def work_on(say: Say, repository: Path) -> None:
+    """Whatever is handed out is made and reported, until nothing is."""
+    while work := say("next", "--json").data["work"]:
+        for one in work:
+            for path in one["outputs"]:
+                (repository / path).parent.mkdir(parents=True, exist_ok=True)
+                (repository / path).write_text("# made\n")
+            say("report", "add-it", one["attempt"], "--verdict", "DONE")
+
+
+def test_a_guided_run_on_a_branch_of_its_own_ends_with_its_summary(say: Say, repository: Path) -> None:
+    assert say("run", "Add it", "--pipeline", "small", "--branch", "--start-only").status == 0
+    work_on(say, repository)
+    files = subprocess.run(["git", "ls-tree", "-r", "--name-only", "tenuto/add-it"], cwd=repository, check=True, capture_output=True, text=True).stdout
+    assert "docs/add-it/summary.md" in files and "docs/add-it/pull-request.md" in files
+
+
+def test_a_run_that_somebody_else_dispatches_for_tells_the_same_and_each_thing_once(say: Say, told: Any, repository: Path) -> None:
+    """It waits, goes on, asks, fails: asking again what is to be done tells nobody anything new."""
+    told(f'{{command: "{APPEND}"}}')
+    say("run", "Add it", "--pipeline", "gated", "--start-only")
+    say("next")
+    assert told() == []
+    work_on(say, repository)
+    assert told() == [{"run": "add-it", "status": "waiting_gate", "step": "agreed", "prompt": "Good so?", "error": ""}]
+    assert say("next").status == 5 and len(told()) == 1, "known already"
+    say("approve")
+    assert say("next").status == 0
+    assert [one["status"] for one in told()] == ["waiting_gate", "completed"]
+    say("next")
+    assert len(told()) == 2
+
+
+def test_a_report_that_makes_the_run_wait_tells_it(say: Say, told: Any, repository: Path) -> None:
+    (repository / ".tenuto/pipelines/asking.yaml").write_text("name: asking\ndocuments: .\nsteps: [{id: a, agent: {role: designer, out: a.md, questions: 1}}]\n")
+    told(f'{{command: "{APPEND}"}}')
+    say("run", "Add it", "--pipeline", "asking", "--start-only")
+    [work] = say("next", "--json").data["work"]
+    say("report", "add-it", work["attempt"], "--verdict", "QUESTION", "--summary", "Which one?")
+    assert [(one["status"], one["prompt"]) for one in told()] == [("paused", "Which one?")]
