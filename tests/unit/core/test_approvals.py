@@ -16,7 +16,7 @@ def step(name: str, gate: str = "", when: str = "always", aside: bool = False) -
 
 
 # write, then a person looks at the plan, then build, then a person looks at the whole, then ship
-PIPELINE: Any = {"steps": [step("write"), step("g1", "plan"), step("build"), step("g2", "whole", "approval"), step("ship"), step("g3", "odd", aside=True)]}
+PIPELINE: Any = {"steps": [step("write"), step("g1", "plan"), step("gx", "odd", aside=True), step("build"), step("g2", "whole", "approval"), step("ship"), step("end")]}
 ON, OFF = {"approval": True}, {"approval": False}
 
 
@@ -102,6 +102,7 @@ def follows(name: str, queue: str = "ship", hash_: str | None = "h", kind: str =
     ([follows("a"), said("gate-1", "plan"), follows("b"), said("gate-2", "plan")], ["plan"]),
     ([follows("a"), said("gate-1", "plan"), follows("b"), follows("a")], []),
     ([follows("a"), said("gate-1", "plan"), follows("a", hash_="edited")], ["plan"]),
+    ([follows("a"), said("gate-1", "plan"), follows("b", kind="DriverChanged")], []),
     ([follows("by-hand", hash_=None, kind="RunStarted"), said("gate-1", "plan"), follows("a")], ["plan"]),
     ([follows("a", kind="RunStarted"), said("gate-1", "plan"), follows("a", hash_=None, kind="DriverChanged"), follows("b")], []),
 ])  # fmt: skip
@@ -113,7 +114,7 @@ def test_an_approval_is_for_the_pipeline_that_asked_for_it(events: Any, names: l
 @pytest.mark.parametrize(("target", "approved", "switches", "closed"), [
     ("write", [], ON, None), ("g1", [], ON, None), ("build", [], ON, ["plan"]), ("build", ["plan"], ON, None), ("g2", ["plan"], ON, None),
     ("ship", ["plan"], ON, ["whole"]), ("ship", ["whole"], ON, ["plan"]), ("ship", [], ON, ["plan", "whole"]), ("ship", ["plan"], OFF, None),
-    ("ship", ["plan"], {}, None), ("g3", ["plan", "whole"], ON, None),
+    ("ship", ["plan"], {}, None), ("end", ["plan", "whole"], ON, None),
 ])  # fmt: skip
 def test_nobody_is_put_behind_a_gate_that_is_not_approved(target: str, approved: list[str], switches: Any, closed: Any) -> None:
     if closed is None:
@@ -124,6 +125,8 @@ def test_nobody_is_put_behind_a_gate_that_is_not_approved(target: str, approved:
         approvals.refuse_unapproved(PIPELINE, switches, target, approved)
     assert (refusal.value.code, refusal.value.details["gates"]) == ("gate-ahead", closed)
     assert "begin at " + ("g1" if "plan" in closed else "g2") in refusal.value.hint
+    what = f"gate {closed[0]!r}," if len(closed) == 1 else "gates 'plan', 'whole',"
+    assert f"{target} lies behind {what} and no approval" in refusal.value.message
 
 
 def test_the_gates_that_were_passed_are_named() -> None:

@@ -106,6 +106,7 @@ def test_a_commit_stands_for_everybody_who_works_on_the_item() -> None:
     assert found(attempts=[engine], commits=[commit("step_1", 4)]) == ["coder@1", "tester@1"]
     assert found(attempts=[attempt("coder", None, item="1", seat="coder@1")], commits=[commit("step_1", 9)]) == [], "it is still under way"
     assert found(attempts=[engine], commits=[commit("step_2", 2)]) == ["coder@2", "tester@2"]
+    assert found(attempts=[attempt("coder", 3, item="1")], commits=[commit("step_1", 2)]) == ["coder@1", "tester@1"], "what a person's agent did later takes nothing away"
     assert found([visit("coder:1", 2)], [engine]) == ["coder@1"], "a phase of a person counts whenever it ended"
     assert found([visit("tester:1", 2, "failed")], commits=[commit("step_1", 1)]) == [], "the last word of each counts"
 
