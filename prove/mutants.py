@@ -5,8 +5,8 @@
     python -m prove.mutants --list budget       survivors of the last time
 
 The tests are collected once, in one process, and run once to learn which of them comes to which function. For each
-mutant a child of this process takes the function's code out, puts the mutant in, and runs those tests, the quickest first,
-until one fails. Results are kept by the hash of the mutant (in .pytest_cache), so a run that is cut short loses nothing.
+mutant a child of this process takes the function's code out, puts the mutant in, and runs those tests until one fails: first
+the quick ones that come to little else. Results are kept by the hash of the mutant (in .pytest_cache), so a run that is cut short loses nothing.
 A mutant that lives is killed by a new test, or listed in equivalent.py with the reason why nobody can tell it apart. The score
 goes to docs/promises.md.
 """
@@ -57,7 +57,7 @@ class Hunt:
     def __init__(self, wanted: list[Mutant], kept: dict[str, str], thorough: bool) -> None:
         self.wanted, self.kept, self.thorough = wanted, kept, thorough
         self.longest, self.most = (4 * LONGEST_TEST, 5 * MOST_SECONDS) if thorough else (LONGEST_TEST, MOST_SECONDS)
-        self.reach: dict[str, list[tuple[float, pytest.Item]]] = {}
+        self.reach: dict[str, list[tuple[float, float, pytest.Item]]] = {}  # how far it is about something else, seconds, test
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if not self.thorough:
@@ -90,11 +90,11 @@ class Hunt:
                 print(f"{number}/{len(items)} {'' if passed else 'FAILS '}{spent:.1f} s {item.nodeid}", flush=True)
             if passed and spent <= self.longest:
                 for function in came:
-                    self.reach.setdefault(function, []).append((spent, item))
+                    self.reach.setdefault(function, []).append((spent * len(came), spent, item))
 
     def _tests(self, mutant: Mutant) -> list[pytest.Item]:
         chosen, total = [], 0.0
-        for spent, item in sorted(self.reach.get(f"{mutant.module}:{mutant.function}", ()), key=lambda one: one[0]):
+        for _, spent, item in sorted(self.reach.get(f"{mutant.module}:{mutant.function}", ()), key=lambda one: one[0]):
             total += spent
             chosen.append(item)
             if total > self.most:

@@ -47,8 +47,7 @@ def made(pipeline: Pipeline, run: Run, step: Step, items: Sequence[PlannedItem])
     for one in items:
         said = {role: well for (role, item), well in last.items() if item == one["id"]} if last else {}
         if one["id"] in done or (said and all(said.values())):
-            asked: Any = {"agent": one["agent"] or ""}
-            for seat in seats_for(step, asked):
+            for seat in seats_for(step, one):
                 if one["id"] in done or EVERY in said or _plain(seat["id"]) in said or _plain(seat["role"]) in said:
                     found_keys.append(key_for(seat, one["id"]))
     return found_keys

@@ -149,7 +149,7 @@ def plan_visit(case: Case, c: Any) -> list[Any]:
     notes = _plan_notes(waves, items, arrangement)
     which = stay["hop"].get("items") or "due"
     kept = _made(pipeline, run, step, items, which)
-    done = [item["id"] for item in items if kept and all(key_for(seat, item["id"]) in kept for seat in seats_for(step, _asked(item)))]
+    done = [item["id"] for item in items if kept and all(key_for(seat, item["id"]) in kept for seat in seats_for(step, item))]
     chosen = [name for name in _choose(run, items, which, c.get("findings", [])) if name not in done]
     ordered = [[name for name in wave if name in chosen] for wave in arrangement["waves"]]
     groups = _groups(waves, items, ordered, min(pipeline["cap"], waves["at_once"] or pipeline["cap"]))
@@ -171,10 +171,6 @@ def _made(pipeline: Any, run: Any, step: Any, items: Any, which: str) -> list[st
     same = [item["id"] for item in items if item["id"] in before and not has_changed(before[item["id"]], item)]
     left = [key for key in run["stay"]["seats"] if key.partition("@")[2] in same]
     return [*left, *made(pipeline, run, step, items)] if which == "due" else left
-
-
-def _asked(item: Any) -> Any:
-    return {"agent": item["agent"] or ""}
 
 
 def impossible(waves: Any, items: Any, switches: Any) -> str:
