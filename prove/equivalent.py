@@ -26,6 +26,8 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.decisions.runs:_gate_name:not:case.run['gate']['name'] if case.run['gate'] else '?' -> "
     "case.run['gate']['name'] if not case.run['gate'] else '?'": "only words of a refusal",
     "tenuto.core.by_hand:made:logic:said and all(said.values()) -> all(said.values())": "of whom nobody said anything, no seat is found below",
+    "tenuto.core.by_hand:covered:logic:item and role == step['id'] and ((visit['ended_at'] or '') >= since) -> "
+    "role == step['id'] and (visit['ended_at'] or '') >= since": "no name is no item's",
     "tenuto.core.visits:step_of:number:0 -> 1": _HINT,
     "tenuto.core.visits:step_of:drop:_seen_at[name] = place -> pass": _HINT,
     "tenuto.core.visits:attempts_left:word:last == 'LOST' -> last == 'no such word'": _SETTLED,

@@ -62,7 +62,7 @@ def test_nothing_was_done() -> None:
     ([visit("coder:1", 2), visit("coder:1", 1, "failed")], ["coder@1"]),
     ([visit("coder:1", 1), visit("tester:1", 2, "failed")], []), ([visit("coder:1", 1), visit("tester:1", 2)], ["coder@1", "tester@1"]),
     ([visit("coder:1", 1), visit("coder:2", 2, "failed")], ["coder@1"]), ([visit("Plugin:CODER", 1)], []), ([visit("plugin:x", 1)], []),
-    ([visit("work", 1)], []), ([visit("plan", 1)], []), ([visit("later", 1)], []),
+    ([visit("coder:1", 1), visit("coder:1", 2, "skipped")], ["coder@1"]), ([visit("work", 1)], []), ([visit("plan", 1)], []), ([visit("later", 1)], []),
 ])  # fmt: skip
 def test_phases_that_say_so(visits: Any, keys: list[str]) -> None:
     assert found(visits) == keys
@@ -89,6 +89,7 @@ def test_a_seat_is_known_by_its_name_or_its_role() -> None:
 
 def test_work_counts_while_what_it_was_made_from_stands() -> None:
     assert found([visit("plan", 1), visit("coder:1", 2)]) == ["coder@1"] and found([visit("coder:1", 1), visit("plan", 2)]) == []
+    assert found([visit("plan", 1), visit("coder:1", 2), visit("plan", 3)]) == [], "after the last of it"
     assert found([visit("plan", 2), visit("coder:1", 2)]) == ["coder@1"], "at the same moment"
     assert found([visit("coder:1", 1), visit("plan", 2, "failed")]) == ["coder@1"], "what failed changed nothing"
     assert found([visit("coder:1", 1), visit("gate", 2)]) == ["coder@1"] and found([visit("coder:1", 1), visit("later", 2)]) == ["coder@1"]
