@@ -209,6 +209,16 @@ def same_file(a: str, b: str) -> bool:
     return first == second or first.endswith("/" + second) or second.endswith("/" + first)
 
 
+def meant_by(name: str) -> list[str]:
+    """Patterns of what a plan can mean by a file that is not there by that very path: the end of a path, a name without its
+    ending, a folder. Planners write `spec.agent.md` or `ct-security` for `agents/ct-security.agent.md`."""
+    plain = _path(name)
+    if not plain or "*" in plain or plain.endswith("/") or plain.startswith(("/", "../")):
+        return [plain] if plain else []
+    bare = "." not in plain.rpartition("/")[2]
+    return [plain, f"**/{plain}", *([f"{plain}.*", f"**/{plain}.*", f"{plain}/*"] if bare else [])]
+
+
 def _path(path: str) -> str:
     plain = path.strip().strip("`'\"").replace("\\", "/").removeprefix("./")
     head, _, tail = plain.partition(":")

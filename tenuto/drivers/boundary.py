@@ -60,7 +60,7 @@ class Boundary:
         if job.isolated or len(group) < 2:
             ours = {} if job.isolated else written_by_us(self.workspace)
             return [path for path in changed if path not in ours]
-        files = job.boundary()["files"]
+        files = [*job.boundary()["files"], *job.item_patterns()]
         return [path for path in changed if any(matches(path, name) for name in files)]
 
     def strayed(self, job: Job, changed: list[str], flying: list[str]) -> str:

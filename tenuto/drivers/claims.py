@@ -21,16 +21,25 @@ def hold(engine: Any, job: Job, before: dict[str, Any], changed: list[str], said
     if not job.item or not job.item["files"]:
         return "", ""
     code = [path for path in engine.boundary.touched(job, changed) if not job.is_document(path)]
-    own = [path for path in changed if any(matches(path, name) for name in job.item["files"])]
+    own = [path for path in changed if any(matches(path, name) for name in job.item_patterns())]
     done = bool(code or own or written(job, before))
-    there = any(os.path.lexists(os.path.join(job.workdir, name.partition("*")[0] or ".")) for name in job.item["files"])
     since = None if done else _since_start(job)
+    there = done or _is_there(job)
     told = unproven(job.run, job.name, job.seat, {"said": said, "changed": done, "there": there, "since_start": since})
     return told["problem"], told["note"]
 
 
+def _is_there(job: Job) -> bool:
+    """One of the item's files, or what can be meant by them."""
+    names = job.item["files"] if job.item else []
+    if any(os.path.lexists(os.path.join(job.workdir, name.partition("*")[0] or ".")) for name in names):
+        return True
+    known = git.ask(job.workdir, "ls-files", "--cached", "--others", "--exclude-standard", "-z").out.split("\0")
+    return any(matches(path, name) for path in known if path for name in job.item_patterns())
+
+
 def _since_start(job: Job) -> bool | None:
-    settings, files = job.run["settings"], job.item["files"] if job.item else []
+    settings, files = job.run["settings"], job.item_patterns()
     base = settings.get("origin_commit") or settings.get("base_commit")
     now = git.photograph(job.workdir, base) if base else None
     if now is None:

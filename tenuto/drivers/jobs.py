@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenuto.core.claims import NOTHING_TO_DO, answers_for_item
+from tenuto.core.items import meant_by
 from tenuto.core.pipeline import documents_of
 from tenuto.core.pipeline_records import Seat
 from tenuto.core.records import Run
@@ -92,6 +93,14 @@ class Job:
         found = [os.path.normpath(name) for name in named if not name.endswith("/") and not set("*?[") & set(name)]
         return [path for path in found if not os.path.isabs(path) and path.split("/")[0] not in ("..", ".")]
 
+    def item_patterns(self) -> list[str]:
+        """What its item can mean by the files it names: one that is there by that path is meant, otherwise whatever fits."""
+        found: list[str] = []
+        for name in self.item["files"] if self.item else []:
+            full = os.path.join(self.workdir, name)
+            found += [name] if os.path.isfile(full) else [f"{name.rstrip('/')}/"] if os.path.isdir(full) else meant_by(name)
+        return list(dict.fromkeys(found))
+
     def inputs(self, root: str = "") -> list[str]:
         """What exists of what the seat reads (below `root`, the work directory otherwise), as explicit paths."""
         names = [*self.pipeline["given"], *self.seat["in"], *self.seat["if_present"], *self.findings()]
@@ -116,6 +125,7 @@ class Job:
                 patterns.append(pattern)
             elif self.item and self.item["files"]:
                 files += self.item["files"]
+                patterns += self.item_patterns()
             else:
                 patterns.append("**")
         folder = os.path.normpath(self.documents)

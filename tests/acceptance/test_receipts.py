@@ -441,3 +441,20 @@ def test_a_log_of_the_run_inside_its_own_tree_is_nobodys_doing(ground: Ground) -
         done = subprocess.run(words, cwd=ground.root, env=around, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == 0
     assert "ERROR" not in (ground.root / "run.log").read_text()
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_plan_may_name_files_shortly_and_their_agents_may_change_what_is_meant(ground: Ground, isolated: bool) -> None:
+    """As planners do: without the folder, without the ending. A file that is there by that very path is meant, and no other."""
+    for name in ("agents/spec.agent.md", "agents/ct-security.agent.md", "sub/code.txt", "parts/one.txt"):
+        (ground.root / name).parent.mkdir(exist_ok=True)
+        (ground.root / name).write_text("old\n")
+    write = "\n".join(
+        f"  - for: {{item: {name}}}\n    run: mkdir -p $(dirname {path}); echo new >> {path}"
+        for name, path in {"a": "agents/spec.agent.md", "b": "agents/ct-security.agent.md", "c": "sub/code.txt", "d": "parts/two.txt", "e": f"{D}/design.md"}.items()
+    )
+    answers = planned(a="spec.agent.md", b="ct-security", c="code.txt", d="parts", e="design.md") + write + "\n"
+    run = ground.drive(ITEMS.replace("default: implementer", "default: implementer, at_once: 1"), answers, place=Place("worktree" if isolated else ""))
+    verdicts = {a["item"]: a["verdict"] for a in run["attempts"].values() if a["item"]}
+    assert verdicts == {"a": "DONE", "b": "DONE", "c": "ERROR", "d": "DONE", "e": "ERROR"}, said(run)
+    assert "outside the boundary were changed: sub/code.txt" in said(run)["c"] and "design.md" in said(run)["e"]
