@@ -64,10 +64,20 @@ class Case:
     def asked(self) -> list[Any]:
         """What todo() asks for at this moment."""
         if self._asked is None:
-            from tenuto.core.todo import todo
-
-            self._asked = todo(self.pipeline, self.run, self.command["at"])
+            self._asked = ask(self.pipeline, self.run, self.command["at"])
         return self._asked
+
+
+_todo: Any = None  # loaded when first asked for: a hook does without it
+
+
+def ask(pipeline: Any, run: Run, now: str) -> list[Any]:
+    """todo(), for those who may never need it."""
+    global _todo
+    if _todo is None:
+        from tenuto.core.todo import todo as _todo
+    asked: list[Any] = _todo(pipeline, run, now)
+    return asked
 
 
 def decide(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Repo, Run, Visit
 
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 _TOLD_AT_START = (
     "name", "request", "summary", "mode", "pipeline", "driver", "dialects", "order", "schedule", "evidence", "settings",
 )  # fmt: skip
@@ -199,7 +199,8 @@ def _step(run: Run, name: str) -> Any:
 
 def _step_started(run: Run, e: Any) -> None:
     alone = not running_visits(run)
-    earlier = sum(1 for v in run["visits"] if v["step"] == e["step"] and v["status"] == "failed")
+    known = e["step"] in run["steps"]  # the first visit of a step has none to count
+    earlier = sum(1 for v in run["visits"] if v["step"] == e["step"] and v["status"] == "failed") if known else 0
     run["visits"].append({
         "step": e["step"], "item": e["item"], "iteration": e["iteration"], "status": "running",
         "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": earlier, "closed": None,

@@ -1,7 +1,8 @@
 """The tables of the journal, and how an older one becomes a newer one.
 
     event     what happened: (run, seq) is the key, (run, key) is unique, text word for word;
-              digest = SHA-256 of the text, chain = SHA-256(chain before + digest)
+              digest = SHA-256 of the text, chain = SHA-256(chain before + digest). With a rowid: rows are added at the
+              end of the table, whatever their run, which writes fewer pages than between those of the same run
     run       one row a run: count and head of the chain, kept apart from the events so that a
               cut tail is seen; tail = bytes of events since the state was kept; the card that LIST shows;
               open_in = the work tree of a run that has not ended (beside the card: an event seldom
@@ -32,7 +33,7 @@ _MIGRATIONS = {
 CREATE TABLE event(
   run TEXT NOT NULL, seq INTEGER NOT NULL, key TEXT, body TEXT NOT NULL,
   digest BLOB NOT NULL, chain BLOB NOT NULL, redacted TEXT,
-  PRIMARY KEY(run, seq)) WITHOUT ROWID;
+  PRIMARY KEY(run, seq));
 CREATE UNIQUE INDEX event_key ON event(run, key) WHERE key IS NOT NULL;
 CREATE TABLE run(
   id TEXT PRIMARY KEY, created TEXT NOT NULL, seq INTEGER NOT NULL DEFAULT 0, chain BLOB NOT NULL DEFAULT (zeroblob(32)),

@@ -228,6 +228,8 @@ class SqliteJournal:
         try:
             if on:
                 self._under_lock(self._lay_out_log)
+                if self._log_fd < 0:  # asked for its length after every turn
+                    self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             pass  # no log yet, a full disk: whoever writes next is told, if there is something to tell
         self._held_open = on

@@ -81,7 +81,9 @@ class SqliteReader:
         seq, state = 0, new()
         if row and row[1] == FOLD_VERSION and hash_of(row[2]) == row[3]:
             seq, state = row[0], loads(row[2])  # else it is only a cache; `tenuto verify` names it
-        for event in self.events(run, seq):
+        last = b""
+        for event, chain in self._events(run, seq):
+            last = chain
             try:
                 apply_event(state, event)
             except KeyError as missing:
@@ -95,6 +97,10 @@ class SqliteReader:
             from tenuto.stores.faults import missing_events
 
             raise missing_events(run, head and head[2], state["version"], self._path)
+        if last and last != head[3]:
+            from tenuto.stores.faults import not_as_written
+
+            raise not_as_written(f"event {head[2]} of run {run}", self._path)
         return state if state["version"] else None
 
     def _check_row(self, row: Any) -> None:
@@ -107,16 +113,25 @@ class SqliteReader:
         return int(self._value("SELECT seq FROM run WHERE id=?", run, 0))
 
     def events(self, run: str, after: int = 0) -> Iterator[Json]:
+        for event, _ in self._events(run, after):
+            yield event
+
+    def _events(self, run: str, after: int) -> Iterator[tuple[Json, bytes]]:
+        """Each with the chain up to it. A row stands where it was written: behind the one before it, which its chain names."""
         rows = self._db.execute(
-            "SELECT seq, body, digest, redacted FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
+            "SELECT seq, body, digest, redacted, chain FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
         )
-        for seq, body, digest, redacted in rows:
+        before = b"" if after else _EMPTY_CHAIN
+        for seq, body, digest, redacted, chain in rows:
             found = hash_of(body)
-            if found != digest and not (found and redacted and f'"{found.hex()}"' in redacted):
+            after += 1
+            whole = found == digest or (found and redacted and f'"{found.hex()}"' in redacted and type(digest) is bytes)
+            if not whole or seq != after or type(chain) is not bytes or (before and sha256(before + digest).digest() != chain):
                 from tenuto.stores.faults import not_as_written
 
-                raise not_as_written(f"event {seq} of run {run}", self._path)
-            yield upgrade(loads(body), run)
+                raise not_as_written(f"event {after} of run {run}", self._path)
+            before = chain
+            yield upgrade(loads(body), run), chain
 
     def has_key(self, run: str, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
@@ -215,9 +230,20 @@ class SqliteTransaction(SqliteReader):
 
     patience = PATIENCE
 
+    def __init__(self, connection: Any, path: str) -> None:
+        super().__init__(connection, path)
+        self._heads: dict[str, Any] = {}  # as they are while nothing was appended
+
+    def version(self, run: str) -> int:
+        self._heads[run] = row = self._head(run)
+        return row[0] if row else 0
+
+    def _head(self, run: str) -> Any:
+        return self._db.execute("SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?", (run,)).fetchone()
+
     def append(self, run: str, expected: int, events: list[Any], state: Any) -> None:
         """Events become seq expected+1 and on. `state` is the run with them folded in."""
-        row = self._db.execute("SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?", (run,)).fetchone()
+        row = self._heads.pop(run, None) or self._head(run)
         seq, chain, tail, kept, was_open_in, created = row or (0, _EMPTY_CHAIN, 0, 0, None, state.get("created_at", ""))
         if seq != expected:
             raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)

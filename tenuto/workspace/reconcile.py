@@ -48,7 +48,7 @@ def reconcile(turn: Turn, run: Run) -> None:
             continue  # the work tree is gone; the journal is not
         for path in dialect.paths(run, turn.repo):
             _look_at(turn, run, dialect, root, path, where.get("tree", ""))
-    unproven = turn.tx.note(f"unproven:{run['id']}")
+    unproven = turn.unproven[run["id"]] = turn.tx.note(f"unproven:{run['id']}")
     if unproven:
         _prove(turn, run, loads(unproven))
 

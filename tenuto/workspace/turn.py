@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from posix import unlink
 
-from tenuto.core.decide import decide, decide_repo
+from tenuto.core.decide import ask, decide, decide_repo
 from tenuto.core.fold import apply, apply_repo
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import BadInput, NotFound, Refused
@@ -128,6 +128,7 @@ class Turn:
         # Artifacts to be shown: path -> run, hash, content (or the name of the file that holds it).
         self.artifacts: dict[str, tuple[str, str, bytes | str]] = {}
         self._logs: dict[str, bytes] = {}
+        self.unproven: dict[str, str | None] = {}  # by run: artifacts of the last turn that nobody has seen in place yet
         self.used_up: list[str] = []  # files that others left behind, absorbed: removed when all is durable
 
     # -- looking
@@ -182,10 +183,8 @@ class Turn:
 
     def todo(self, name: str, pipeline: Any) -> list[Any]:
         """What is to be done now. Whoever decides about it next is told the same answer, instead of asking again."""
-        from tenuto.core.todo import todo
-
         run = self.existing(name)
-        self._asked = (run, run["version"], pipeline, todo(pipeline, run, self.at))
+        self._asked = (run, run["version"], pipeline, ask(pipeline, run, self.at))
         return self._asked[3]
 
     def do_repo(self, command: RepoCommand) -> list[Any]:
@@ -373,7 +372,7 @@ class Turn:
         note = f"unproven:{run['id']}"
         if mine:
             self.tx.put_note(note, dumps(list(mine)))
-        elif self._events.get(run["id"]) and self.tx.note(note):
+        elif self._events.get(run["id"]) and (self.unproven[run["id"]] if run["id"] in self.unproven else self.tx.note(note)):
             self.tx.put_note(note, None)
         tree = tree_of(run)
         return [

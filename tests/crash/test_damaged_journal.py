@@ -38,12 +38,19 @@ def everything(workspace: Any) -> str:
         ])  # fmt: skip
 
 
+# A whole row where another one was, as a pointer of an index that is off shows it.
+_IN_ANOTHERS_PLACE = "UPDATE event SET (body, digest, chain) = (SELECT body, digest, chain FROM event WHERE run='dark-mode' AND"
+
+
 @pytest.mark.parametrize(
     "change",
     [
         "UPDATE event SET body=replace(body, 'dark', 'dirk')",
         "UPDATE event SET body=NULL WHERE 0",
         "DELETE FROM event WHERE seq=2",
+        "UPDATE event SET seq=seq + 100 WHERE run='dark-mode' AND seq=2",
+        f"{_IN_ANOTHERS_PLACE} seq=2) WHERE run='dark-mode' AND seq=3",
+        f"{_IN_ANOTHERS_PLACE} seq=1) WHERE run='dark-mode' AND seq=(SELECT max(seq) FROM event WHERE run='dark-mode')",
         "UPDATE run SET card=replace(card, 'running', 'runnung')",
         "UPDATE run SET dialects=',contixt,' WHERE id='dark-mode'",
         "UPDATE run SET seq=1 WHERE id='dark-mode'",

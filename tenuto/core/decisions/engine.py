@@ -123,7 +123,7 @@ def begin_visit(case: Case, c: Any) -> list[Any]:
             type(case)(pipeline, case.repo, behind, case.command), step, {"name": "DONE", "because": [], "reason": ""}
         )
         return [skipped, *beyond]
-    visits = sum(1 for visit in run["visits"] if visit["step"] == step["id"]) + 1
+    visits = 1 + (sum(1 for visit in run["visits"] if visit["step"] == step["id"]) if step["id"] in run["steps"] else 0)
     return [case.event("StepStarted", step=step["id"], item=None, iteration=visits, hop=hop)]
 
 
