@@ -62,14 +62,14 @@ def test_nothing_was_done() -> None:
     ([visit("coder:1", 2), visit("coder:1", 1, "failed")], ["coder@1"]),
     ([visit("coder:1", 1), visit("tester:1", 2, "failed")], []), ([visit("coder:1", 1), visit("tester:1", 2)], ["coder@1", "tester@1"]),
     ([visit("coder:1", 1), visit("coder:2", 2, "failed")], ["coder@1"]), ([visit("Plugin:CODER", 1)], []), ([visit("plugin:x", 1)], []),
-    ([visit("coder:1", 1), visit("coder:1", 2, "skipped")], ["coder@1"]), ([visit("work", 1)], []), ([visit("plan", 1)], []), ([visit("later", 1)], []),
+    ([visit("coder:1", None), visit("tester:1", 1)], ["coder@1", "tester@1"]), ([visit("coder:1", 1), visit("coder:1", 2, "skipped")], ["coder@1"]), ([visit("work", 1)], []), ([visit("plan", 1)], []), ([visit("later", 1)], []),
 ])  # fmt: skip
 def test_phases_that_say_so(visits: Any, keys: list[str]) -> None:
     assert found(visits) == keys
 
 
 @pytest.mark.parametrize(("attempts", "keys"), [
-    ([attempt("coder", 1, item="1")], ["coder@1"]), ([attempt("coder", 1, task="task-2")], ["coder@2"]), ([attempt("CODER", 1, task="implement_step_1")], ["coder@1"]),
+    ([attempt("coder", 1, item="1")], ["coder@1"]), ([attempt("coder", 1, task="task-2")], ["coder@2"]), ([attempt("CODER", 1, task="implement_step_1_middleware")], ["coder@1"]),
     ([attempt("p:coder", 1, item="1")], ["coder@1"]), ([attempt("coder", 1, task="item_2_parser")], ["coder@2"]), ([attempt("coder", 1)], []), ([attempt("coder", None, item="1")], []),
     ([attempt("coder", 1, "failed", item="1")], []), ([attempt("coder", 1, verdict="DONE", item="1")], ["coder@1"]), ([attempt("coder", 1, verdict="NEEDS_REVISION", item="1")], []),
     ([attempt("coder", 1, item="1", seat="coder@1")], []), ([attempt("coder", 1, task="all of it")], []), ([attempt("coder", 1, item="1", task="task-2")], ["coder@1"]),
