@@ -6,7 +6,7 @@
 
 The tests are collected once, in one process, and run once to learn which of them comes to which function. For each
 mutant a child of this process takes the function's code out, puts the mutant in, and runs those tests until one fails: first
-the quick ones that come to little else. Results are kept by the hash of the mutant (in .pytest_cache), so a run that is cut short loses nothing.
+those that are named like its module, then the quick ones that come to little else. Results are kept by the hash of the mutant (in .pytest_cache), so a run that is cut short loses nothing.
 A mutant that lives is killed by a new test, or listed in equivalent.py with the reason why nobody can tell it apart. The score
 goes to docs/promises.md.
 """
@@ -94,7 +94,9 @@ class Hunt:
 
     def _tests(self, mutant: Mutant) -> list[pytest.Item]:
         chosen, total = [], 0.0
-        for _, spent, item in sorted(self.reach.get(f"{mutant.module}:{mutant.function}", ()), key=lambda one: one[0]):
+        own = f"test_{mutant.module.rpartition('.')[2]}"
+        found = self.reach.get(f"{mutant.module}:{mutant.function}", ())
+        for _, spent, item in sorted(found, key=lambda one: (one[2].path.stem != own, one[0])):
             total += spent
             chosen.append(item)
             if total > self.most:
