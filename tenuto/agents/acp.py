@@ -86,11 +86,21 @@ class AcpAgent(CommandAgent):
         self.reports = known.reports if known else ()
         self.charges = known.reports if known else ("tokens", "micro_usd")
 
+    def can_go_on(self, earlier: str) -> bool:
+        return bool(self._session(earlier))
+
+    def check(self, role: Any) -> None:
+        """Refuse a role whose wishes cannot be met, before anything starts."""
+        self._options(role)
+
+    def _options(self, role: Any) -> dict[str, Any]:
+        return options.for_role("acp", self.options, role, OPTIONS)
+
     def launch(self, job: Any) -> dict[str, Any]:
         follows = self._session(job.earlier)
         # Whether the session is still there only the agent knows: the whole prompt comes along, for a fresh one.
         again = job.going_on() if follows else ""
-        asked = {"permit": "edits", **self.options, "argv": self.argv, "follows": follows, "again": len(again)}
+        asked = {"permit": "edits", **self._options(job.role), "argv": self.argv, "follows": follows, "again": len(again)}
         program = str(Path(__file__).with_name("acp_program.py"))
         return {"argv": [sys.executable, "-I", "-S", program, json.dumps(asked)], "stdin": again + job.prompt(), "env": {}}
 
@@ -107,7 +117,7 @@ class AcpAgent(CommandAgent):
         said = ending(result) or self._judged(job, result, last)
         rejected, usage = last.get("rejected"), last.get("usage")
         if said["verdict"] == "ERROR" and rejected and isinstance(rejected, list):
-            said["summary"] += _rejections(rejected, self.options.get("permit", "edits"))
+            said["summary"] += _rejections(rejected, self._options(job.role).get("permit", "edits"))
         usage = {unit: usage[unit] for unit in self.charges if unit in usage} if isinstance(usage, dict) else {}
         return {**said, "usage": usage, "reply": messages[-1] if messages else ""}
 

@@ -60,13 +60,14 @@ class CodexAgent:
         return self._options(role).get("program", "codex")
 
     def _options(self, role: Any) -> dict[str, str]:
-        """A role that does not name Codex means another agent's models."""
-        named = options.agent_of(role).partition(":")[0] == "codex"
-        return options.for_role("codex", self.options, role, OPTIONS) if named else self.options
+        return options.for_role("codex", self.options, role, OPTIONS)
+
+    def can_go_on(self, earlier: str) -> bool:
+        thread = follow(earlier).name
+        return bool(thread) and is_kept(thread, dict(os.environ))
 
     def launch(self, job: Any) -> dict[str, Any]:
-        chosen, thread = self._options(job.role), follow(job.earlier).name
-        goes_on = bool(thread) and is_kept(thread, dict(os.environ))
+        chosen, thread, goes_on = self._options(job.role), follow(job.earlier).name, self.can_go_on(job.earlier)
         words = ["exec", *(["-p", chosen["profile"]] if "profile" in chosen else [])]
         words += ["--json", "--skip-git-repo-check", *_settings(chosen)]
         words += ["resume", thread, "-"] if goes_on else ["-"]  # older versions know their options before `resume` only

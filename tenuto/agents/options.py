@@ -8,17 +8,24 @@
     model: opus                    of that agent; a role that names another agent says nothing to this one
     max-turns: 40                  any option of that agent
 
+A role that names no agent: its model is for whoever plays it. But models that only Claude Code knows by these names are Claude
+Code's alone, and so is what agents of Claude Code and of Copilot (their own files) say: each of its own program. Other options of such
+a role are Claude Code's.
+
 A piece without `=` belongs to the list before it. What is spelled out counts more than what a role says. An option that
 nobody knows, or a value of the wrong kind, is refused with a hint; a role's other front matter is not ours to judge.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tenuto.core.definition.values import did_you_mean
 from tenuto.errors import BadInput
+
+_CLAUDES = re.compile(r"default|best|opusplan|(?:opus|sonnet|haiku)(?:\[\w+\])?|claude-.*", re.IGNORECASE)
 
 Known = Mapping[str, Any]
 """Option -> str, int, float, list, or a tuple of the words that it may be."""
@@ -51,15 +58,23 @@ def agent_of(role: Any) -> str:
 
 def for_role(kind: str, given: Mapping[str, Any], role: Any, known: Known) -> dict[str, Any]:
     found = dict(given)
-    if role is None or agent_of(role).partition(":")[0] not in ("", kind):
+    named = agent_of(role).partition(":")[0]
+    if role is None or named not in ("", kind):
         return found
-    said = {_plain(name): value for name, value in role["extra"].items()}
-    if role["model"] and role["model"] != "inherit":
+    said = {_plain(name): value for name, value in role["extra"].items()} if kind in (named, "claude") else {}
+    if role["model"] and role["model"] != "inherit" and (named or _is_meant(role, kind)):
         said["model"] = role["model"]
     for name, shape in known.items():
         if name not in found and _plain(name) in said:
             found[name] = _value(f"{role['file']}: {name}", said[_plain(name)], shape)
     return found
+
+
+def _is_meant(role: Any, kind: str) -> bool:
+    """Is the model of a role that names no agent one for this kind?"""
+    if kind == "claude":
+        return bool(role.get("origin") != "github")
+    return role.get("origin") not in ("claude", "github") and not _CLAUDES.fullmatch(role["model"])
 
 
 def _plain(name: str) -> str:

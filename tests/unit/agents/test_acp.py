@@ -136,6 +136,21 @@ def test_options_stand_before_the_command() -> None:
     assert asked(AcpAgent("./mine"), Job())["permit"] == "edits"
 
 
+def test_a_role_says_the_model_and_more_where_it_names_this_agent() -> None:
+    job = Job()
+    job.role = {"file": "r.md", "model": "gemini-3-pro", "extra": {"agent": "acp:gemini", "permit": "all"}}
+    told = asked(AcpAgent("gemini"), job)
+    assert (told["model"], told["permit"]) == ("gemini-3-pro", "all")
+    assert asked(AcpAgent("permit=none gemini"), job)["permit"] == "none", "what is spelled out counts more"
+    job.role = {"file": "r.md", "model": "gemini-3-pro", "extra": {"permit": "all"}}
+    told = asked(AcpAgent("gemini"), job)
+    assert (told["model"], told["permit"]) == ("gemini-3-pro", "edits"), "one that names nobody: the model alone"
+    job.role = {"file": "r.md", "model": "opus", "extra": {}}
+    assert "model" not in asked(AcpAgent("gemini"), job), "a name that only Claude Code knows"
+    with pytest.raises(BadInput):
+        AcpAgent("gemini").check({"file": "r.md", "model": "", "extra": {"agent": "acp:gemini", "permit": "everything"}})
+
+
 @pytest.mark.parametrize("words", ["", "permit=all", "permit=some gemini", "permti=all gemini", "PATH=x gemini", "'unclosed"])
 def test_a_spelling_that_cannot_be_meant_is_refused(words: str) -> None:
     with pytest.raises(BadInput) as problem:

@@ -151,14 +151,33 @@ def test_a_thread_s_name_is_no_pattern(tmp_path: Path, thread: str) -> None:
     assert not is_kept(thread, {"CODEX_HOME": str(tmp_path)})
 
 
-def test_only_a_role_that_names_codex_has_a_say_in_its_model() -> None:
-    """`model: opus` in a role is Claude's."""
+@pytest.mark.parametrize(
+    ("model", "more", "taken"),
+    [
+        ("gpt-5.5", {"extra": {"agent": "codex"}}, True),
+        ("gpt-5.5", {}, True),
+        ("opus", {}, False),
+        ("sonnet[1m]", {}, False),
+        ("claude-opus-5-5", {}, False),
+        ("gpt-5.5", {"extra": {"agent": "claude"}}, False),
+        ("gpt-5.5", {"origin": "claude"}, False),
+        ("GPT-5.5 (copilot)", {"origin": "github"}, False),
+        ("inherit", {}, False),
+    ],
+)
+def test_a_role_s_model_is_taken_unless_it_is_another_agent_s(model: str, more: dict[str, Any], taken: bool) -> None:
     job = Job()
-    job.role = {"file": "r.md", "model": "opus", "extra": {}}
-    assert "opus" not in CodexAgent("").launch(job)["argv"]
-    job.role = {"file": "r.md", "model": "gpt-5.5", "extra": {"agent": "codex"}}
-    assert "gpt-5.5" in CodexAgent("").launch(job)["argv"]
-    assert "gpt-6" in CodexAgent("model=gpt-6").launch(job)["argv"]
+    job.role = {"file": "r.md", "model": model, "extra": {}, **more}
+    assert (model in CodexAgent("").launch(job)["argv"]) is taken
+    spelled = CodexAgent("model=gpt-6").launch(job)["argv"]
+    assert "gpt-6" in spelled and model not in spelled, "what is spelled out counts more"
+
+
+def test_a_role_that_names_nobody_has_claudes_options_only() -> None:
+    """`effort: max` is a word of Claude Code; Codex, which does not know it, plays the role all the same."""
+    job = Job()
+    job.role = {"file": "r.md", "model": "", "extra": {"effort": "max", "sandbox": "danger-full-access"}}
+    assert CodexAgent("").launch(job)["argv"] == CodexAgent("").launch(Job())["argv"]
 
 
 @pytest.mark.parametrize("words", ["modle=x", "sandbox=none", "model", "effort=max effort"])
