@@ -75,6 +75,9 @@ class ClaudeAgent(CommandAgent):
     def _options(self, role: Any) -> dict[str, Any]:
         return options.for_role("claude", self.options, role, OPTIONS)
 
+    def can_go_on(self, earlier: str) -> bool:
+        return bool(session_of(earlier))
+
     def launch(self, job: Any) -> dict[str, Any]:
         chosen = self._options(job.role)
         session = session_of(job.earlier)

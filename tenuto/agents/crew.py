@@ -14,6 +14,7 @@ An agent is a class, made with the words behind its name:
     environment   patterns of the variables that its program needs; `barred`: which of these not
     program(role) what it starts
     check(role)   refuses a role whose front matter asks for what it cannot do
+    can_go_on(earlier)   may it take up what it said there? Agents without this start over
     launch(job)   {argv, stdin, env}: what to start. job.earlier is what it printed when it was interrupted ("": a fresh start),
                   job.going_on() the prompt for going on, job.start the how-many-th start of the attempt
     read(job, result, said)   what came of it: verdict, summary, transient, usage, and where it is known

@@ -29,14 +29,24 @@ class Boundary:
     def begin(self, job: Job, flying: list[str]) -> None:
         """Whoever starts beside others joins their group; the first one begins a new group."""
         group = self._read(job)
+        mine = group.get(job.name) if job.isolated else None  # where it goes on in the tree of another one
         if not any(name in flying and name != job.name for name in group):
             group = {}
-        base = git.head(job.workdir)
+        base = mine["base"] if mine else git.head(job.workdir)
         group[job.name] = {
-            "base": base, "before": git.photograph(job.workdir, base), "may": job.boundary(), "told": _told_to(job.workdir),
+            "base": base, "before": mine["before"] if mine else git.photograph(job.workdir, base), "may": job.boundary(), "told": _told_to(job.workdir),
             "around": self._around(job) if job.isolated else {},
         }  # fmt: skip
         self._write(job, group)
+
+    def go_on(self, job: Job) -> None:
+        """In the work tree of the attempts before it: what they did there, this one answers for, too."""
+        attempts, name = job.run["attempts"], job.attempt["extra"].get("follows", "")
+        while name in attempts and job.name not in self._read(job):
+            known = _load(f"{self.folder}/{name}/boundary.json").get(name)
+            if known:
+                self._write(job, {job.name: known})
+            name = attempts[name]["extra"].get("follows", "")
 
     def base(self, job: Job) -> str:
         """The commit the agent's work tree stood on when it started."""

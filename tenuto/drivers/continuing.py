@@ -2,14 +2,17 @@
 
     look_back(engine, job, start)  job.start, and job.earlier: what the agent printed when it was interrupted, "" where there is
                                    nothing to go on with
+    may_go_on(engine, run, name, agent)   could it take up what was said in that attempt?
+    tree(engine, run, action, agent)   the work tree that this attempt goes on in; "" where it starts over
     photograph(engine, job, ...)   the outputs before the agent's work, whenever that began
     names_for(agent, outer)        the variables that this kind of agent needs; their values are never written down
     errors(directory)              the end of what it wrote to standard error
     again(directory, told)         the same attempt starts its program once more: what this start used is not forgotten
     conclude(engine, job, told)    the attempt ends: with what all its starts used, and for a limit with who may go on
 
-Whether and how it goes on is the adapter's affair. In a work tree of its own nothing is taken over: the files that the
-earlier attempt spoke of are not there. Neither from another kind of agent: it could not read it.
+Whether and how it goes on is the adapter's affair. In a work tree of its own an attempt goes on in the tree of the one before
+it, where the files are that were spoken of; where that is gone, or the agent cannot go on, it gets a fresh one, and nothing is
+taken over. Neither from another kind of agent: it could not read it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any
 
+from tenuto.core.records import Run
 from tenuto.core.waiting import later, parked_agents
 from tenuto.drivers import receipts
 from tenuto.drivers.jobs import Job
@@ -36,16 +40,34 @@ def _interrupted(engine: Any, job: Job, start: int) -> str:
     for number in range(start - 1, 0, -1):
         if read(f"{engine.folder}/{job.name}/{number}/stdout"):
             return f"{engine.folder}/{job.name}/{number}"
-    attempts, name = job.run["attempts"], job.attempt["extra"].get("follows", "")
-    while name in attempts and not job.isolated and _kind(attempts[name]) == _kind(job.attempt):
+    extra = job.attempt["extra"]
+    return _before(engine, job.run, extra.get("follows", ""), _kind(job.attempt["agent"]), extra.get("tree", ""))
+
+
+def _before(engine: Any, run: Run, name: str, kind: str, tree: str) -> str:
+    """Where this attempt, or one before it, said something: of the same kind, in the same work tree."""
+    attempts = run["attempts"]
+    while name in attempts and _kind(attempts[name]["agent"]) == kind and attempts[name]["extra"].get("tree", "") == tree:
         if read(f"{engine.directory(name)}/stdout"):
             return str(engine.directory(name))
         name = attempts[name]["extra"].get("follows", "")
     return ""
 
 
-def _kind(attempt: Any) -> str:
-    return str(attempt["agent"]).partition(":")[0]
+def tree(engine: Any, run: Run, action: Any, agent: Any) -> str:
+    earlier = run["attempts"].get(action["follows"])
+    found = str(earlier["extra"].get("tree", "")) if earlier else ""
+    return found if found and engine.trees.stands(found) and may_go_on(engine, run, action["follows"], agent) else ""
+
+
+def may_go_on(engine: Any, run: Run, name: str, agent: Any) -> bool:
+    """Can this agent take up what was said in that attempt, or before it in the same place?"""
+    folder = _before(engine, run, name, _kind(agent.name), run["attempts"][name]["extra"].get("tree", ""))
+    return bool(folder) and hasattr(agent, "can_go_on") and agent.can_go_on(read(f"{folder}/stdout"))
+
+
+def _kind(agent: str) -> str:
+    return agent.partition(":")[0]
 
 
 def photograph(engine: Any, job: Job, directory: str) -> dict[str, Any]:

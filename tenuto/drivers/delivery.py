@@ -25,7 +25,9 @@ from tenuto.core.records import Run
 from tenuto.drivers import claims, receipts
 from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
+from tenuto.drivers.continuing import may_go_on
 from tenuto.drivers.jobs import Job
+from tenuto.drivers.trees import tree_name
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import Refused
 from tenuto.files.places import place
@@ -64,6 +66,10 @@ def _make_room(job: Job) -> None:
 
 def _set_up(engine: Any, job: Job) -> str | UnderWay:
     own, project = job.pipeline["setup"], engine.settings.get("setup", {})
+    if _is_another(job) and engine.trees.stands(job.attempt["extra"]["tree"]):
+        engine.boundary.go_on(job)  # before the tree is as it was: whoever dies in between leaves nothing that nobody answers for
+        engine.trees.take_up(job)
+        return ""
     if not os.path.isdir(job.workdir):
         checkpoint(engine.workspace, job.run, job.pipeline, job.step["id"])
         engine.trees.prepare(job, [*own["copy"], *project.get("copy", [])])
@@ -209,8 +215,13 @@ def give_up(engine: Any, job: Job) -> None:
     changed = engine.boundary.changed(job)
     if changed:
         engine.trees.keep(job, changed, "its outcome is not known")
-    else:
-        engine.trees.remove(job.name)
+    elif not _is_another(job) and not may_go_on(engine, job.run, job.name, engine.crew.named(job.attempt["agent"])):
+        engine.trees.remove(job.attempt["extra"]["tree"])
+
+
+def _is_another(job: Job) -> bool:
+    """It works in the tree of an attempt before it."""
+    return bool(job.attempt["extra"]["tree"] != tree_name(job.name))
 
 
 def _where(engine: Any, job: Job) -> Where:

@@ -21,7 +21,7 @@ from tenuto.drivers import git
 from tenuto.drivers.bound import definition_of
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.jobs import Job
-from tenuto.drivers.trees import Trees, tree_name
+from tenuto.drivers.trees import Trees, place_of, tree_name
 from tenuto.errors import TenutoError
 from tenuto.workspace.turn import Workspace
 
@@ -41,8 +41,8 @@ class Leftover(TypedDict):
 
 def look(workspace: Workspace, run: str = "") -> list[Leftover]:
     """Of one run, or of every run. Trees are listed before runs are read: an attempt is recorded before its tree is made."""
-    root, folder = workspace.root, f"{workspace.state}/trees"
-    names = [run] if run else sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    root, folder = workspace.root, place_of(workspace)
+    names = [run] if run else _folders(folder)
     trees = {name: sorted(os.listdir(f"{folder}/{name}")) for name in names if os.path.isdir(f"{folder}/{name}")}
     branches = _branches(root, run)
     found: list[Leftover] = []
@@ -62,7 +62,11 @@ def sweep(workspace: Workspace, found: list[Leftover]) -> None:
         elif one["goes"]:  # only where it still stands at what was looked at
             git.tell(workspace.root, "update-ref", "-d", f"refs/heads/{one['name']}", one["commit"])
     for name in {one["run"] for one in found}:
-        _remove_empty(f"{workspace.state}/trees/{name}")
+        _remove_empty(f"{place_of(workspace)}/{name}")
+
+
+def _folders(folder: str) -> list[str]:
+    return sorted(one.name for one in os.scandir(folder) if one.is_dir()) if os.path.isdir(folder) else []
 
 
 class _Place:
@@ -75,8 +79,9 @@ class _Place:
         self.boundary = Boundary(workspace, f"{workspace.state}/attempts/{name}")
         self.run, self.definition = _known(workspace, name)
         attempts = self.run["attempts"] if self.run else {}
-        self.attempts = {tree_name(one): one for one in attempts}
-        self.flying = [tree_name(one) for one in in_flight(self.run)] if self.run else []
+        of_tree = {name: one["extra"].get("tree") or tree_name(name) for name, one in attempts.items()}
+        self.attempts = {of_tree[name]: name for name in attempts}  # of several, whoever worked there last
+        self.flying = [of_tree[name] for name in in_flight(self.run)] if self.run else []
 
     def tree(self, short: str) -> Leftover:
         goes, why = self._fate(short)

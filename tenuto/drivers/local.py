@@ -175,7 +175,7 @@ class Engine:
         if action["seat"]["memory"] == "write" and definition["pipeline"]["memory"] == "run":
             extra["memory_seen"] = delivery.photograph_memory(run)
         if isolated(run, step_of(definition["pipeline"], action["step"])):
-            extra["tree"] = tree_name(action["attempt"])
+            extra["tree"] = continuing.tree(self, run, action, agent) or tree_name(action["attempt"])
         return {
             "attempt": action["attempt"], "role": action["seat"]["role"], "agent": agent.name, "task": _task(action),
             "item": action["item"], "number": action["number"], "iteration": stay["visit"] if stay else 1, "extra": extra,

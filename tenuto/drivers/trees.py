@@ -2,6 +2,7 @@
 
     trees = Trees(workspace, run_id)
     trees.prepare(job, setup)       a work tree on a branch of its own, with what its agent needs; what went wrong, in words
+    trees.take_up(job)              the tree of an interrupted attempt, as its agent left it
     trees.merge(job, changed)       into the run's branch, as one commit with a trailer; or the conflict, in words
     trees.keep(job)                 what was not merged becomes a commit on the attempt's branch, and the tree stays
     trees.clear(run)                trees and branches of merged attempts go
@@ -23,9 +24,11 @@ from tenuto.drivers import git
 from tenuto.drivers.jobs import Job, existing
 from tenuto.encoding import digest
 from tenuto.errors import Refused
+from tenuto.workspace.locate import main_root
 from tenuto.workspace.turn import Workspace
 
 TRAILER = "Tenuto-Attempt"
+UNMERGED = "Tenuto-Unmerged"
 _LONGEST_CONFLICT = 20_000  # characters of a conflict that are kept as its finding
 
 
@@ -39,28 +42,49 @@ def tree_name(attempt: str) -> str:
     return f"{slug(attempt)[:80].strip('-')}-{digest(attempt.encode())[:8]}"
 
 
+def place_of(workspace: Workspace) -> str:
+    """Where the work trees of all runs lie: not below .git, where programs like Claude Code let nobody write."""
+    return f"{main_root(workspace.root, workspace.tree, workspace.state) or workspace.root}/.tenuto/trees"
+
+
+def _hide(folder: str) -> None:
+    """Git does not look into it: what lies there is nobody's change."""
+    path = f"{folder}/.gitignore"
+    if not os.path.exists(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("*\n")
+
+
 class Trees:
     def __init__(self, workspace: Workspace, run: str) -> None:
         self.root = workspace.root
         self.run = run
-        self.folder = f"{workspace.state}/trees/{run}"
+        self.state = workspace.state
+        self.folder = f"{place_of(workspace)}/{run}"
 
-    def path(self, attempt: str) -> str:
-        return f"{self.folder}/{tree_name(attempt)}"
+    def path(self, tree: str) -> str:
+        return f"{self.folder}/{tree}"
 
-    def branch(self, attempt: str) -> str:
+    def branch(self, tree: str) -> str:
         # Not below tenuto/<run>/: git cannot have a branch and a folder of branches of one name.
-        return f"tenuto-attempts/{self.run}/{tree_name(attempt)}"
+        return f"tenuto-attempts/{self.run}/{tree}"
+
+    def _branch_of(self, job: Job) -> str:
+        return self.branch(job.attempt["extra"]["tree"])
+
+    def stands(self, tree: str) -> bool:
+        return os.path.isdir(self.path(tree)) and self._is_ours(self.path(tree))
 
     # ---- before the agent
 
     def prepare(self, job: Job, copied: list[str]) -> str:
         """The base commit, with the tree standing on it. A tree that is there already (a second start) is left as it is."""
-        path, base = self.path(job.name), git.head(self.root)
+        path, base = job.workdir, git.head(self.root)
         if not os.path.isdir(path):
             os.makedirs(self.folder, exist_ok=True)
+            _hide(os.path.dirname(self.folder))
             git.tell(self.root, "worktree", "prune")
-            git.tell(self.root, "worktree", "add", "--quiet", "-B", self.branch(job.name), path, base)
+            git.tell(self.root, "worktree", "add", "--quiet", "-B", self._branch_of(job), path, base)
             self._fill(job, path, copied)
         return base
 
@@ -76,11 +100,17 @@ class Trees:
                 if not os.path.lexists(f"{path}/{name}"):
                     _copy(f"{self.root}/{name}", f"{path}/{name}")
 
+    def take_up(self, job: Job) -> None:
+        """What was kept of an interrupted attempt is no commit any more: the agent that goes on finds its files as it left them."""
+        kept = git.ask(job.workdir, "log", "-1", f"--format=%(trailers:key={UNMERGED},valueonly)").out.strip()
+        if kept.startswith(f"{self.run}/"):
+            git.tell(job.workdir, "reset", "--quiet", "HEAD~1")
+
     # ---- after it
 
     def damage(self, job: Job, changed: list[str]) -> str:
         """Why nothing of this tree can be taken over, in words: it is not ours any more, or holds a repository of its own."""
-        path = self.path(job.name)
+        path = job.workdir
         if not self._is_ours(path):
             return "its work tree is no work tree of this repository any more (.git was changed)"
         nested = [name.rstrip("/") for name in changed if os.path.lexists(f"{path}/{name.rstrip('/')}/.git")]
@@ -95,7 +125,7 @@ class Trees:
                 back = os.path.join(place, file.read().strip())
         except (OSError, UnicodeDecodeError):
             return False
-        inside = os.path.realpath(os.path.dirname(os.path.dirname(os.path.dirname(self.folder)))) + "/worktrees/"
+        inside = os.path.realpath(os.path.dirname(self.state)) + "/worktrees/"
         return os.path.realpath(place).startswith(inside) and os.path.realpath(back) == os.path.realpath(f"{path}/.git")
 
     def merged(self, job: Job) -> str:
@@ -110,7 +140,7 @@ class Trees:
         self._refuse_other_branch(job)
         self._refuse_moved_back(job)
         self._deliver(job, changed)
-        path, branch = self.path(job.name), self.branch(job.name)
+        path, branch = job.workdir, self._branch_of(job)
         code = [name for name in changed if not job.is_document(name)]
         git.tell(path, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
         about = f"{job.attempt['item'] or job.name}: {job.item['title'] if job.item else summary}"[:100]
@@ -137,28 +167,29 @@ class Trees:
 
     def _deliver(self, job: Job, changed: list[str]) -> None:
         for name in changed:
-            if job.is_document(name) and os.path.isfile(f"{self.path(job.name)}/{name}"):
-                _copy(f"{self.path(job.name)}/{name}", f"{self.root}/{name}")
+            if job.is_document(name) and os.path.isfile(f"{job.workdir}/{name}"):
+                _copy(f"{job.workdir}/{name}", f"{self.root}/{name}")
 
     def keep(self, job: Job, changed: list[str], reason: str) -> str:
         """What an attempt left that is not merged, as a commit on its branch. The tree stays where it is. Returns the branch."""
-        path = self.path(job.name)
+        path = job.workdir
         if not os.path.isdir(path) or self.damage(job, changed):
             return ""
-        git.commit(path, changed, f"{job.name}: not merged\n\n{reason[:2000]}\n\nTenuto-Unmerged: {self._mark(job)}")
-        return self.branch(job.name)
+        git.commit(path, changed, f"{job.name}: not merged\n\n{reason[:2000]}\n\n{UNMERGED}: {self._mark(job)}")
+        return self._branch_of(job)
 
     def clear(self, run: Run) -> None:
         """Trees of merged attempts have nothing that is not elsewhere."""
         if not os.path.isdir(self.folder):
             return
-        for name, attempt in run["attempts"].items():
-            if attempt["receipt"].get("merged") is not None and os.path.isdir(self.path(name)):
-                self.remove(name)
+        for attempt in run["attempts"].values():
+            tree = attempt["extra"].get("tree", "")
+            if tree and attempt["receipt"].get("merged") is not None and os.path.isdir(self.path(tree)):
+                self.remove(tree)
 
-    def remove(self, name: str) -> None:
-        git.ask(self.root, "worktree", "remove", "--force", self.path(name))
-        git.ask(self.root, "branch", "--quiet", "-D", self.branch(name))
+    def remove(self, tree: str) -> None:
+        git.ask(self.root, "worktree", "remove", "--force", self.path(tree))
+        git.ask(self.root, "branch", "--quiet", "-D", self.branch(tree))
 
     def _refuse_moved_back(self, job: Job) -> None:
         """The run's branch only grows. Where it does not have what was merged last, somebody moved it."""

@@ -22,7 +22,7 @@ def ground(tmp_path: Path) -> Ground:
 
 
 def trees(ground: Ground) -> list[Path]:
-    return sorted((ground.root / ".git/tenuto/trees").glob("*/*"))
+    return sorted((ground.root / ".tenuto/trees").glob("*/*"))
 
 
 def clean(ground: Ground, run: str = "") -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_what_is_under_way_stays(ground: Ground) -> None:
 
 def test_a_folder_that_is_no_work_tree_is_left_to_its_user(ground: Ground) -> None:
     run = half_done(ground)
-    strange = ground.root / ".git/tenuto/trees" / run["id"] / "strange"
+    strange = ground.root / ".tenuto/trees" / run["id"] / "strange"
     strange.mkdir()
     (strange / "file").write_text("mine\n")
     told = clean(ground)

@@ -61,7 +61,7 @@ def test_each_item_works_alone(ground: Ground) -> None:
         "01-a" in (ground.root / "read-b").read_text() and "Operational Memory" in (ground.root / "read-b").read_text()
     )
     assert (ground.root / "branch-a").read_text().startswith(f"tenuto-attempts/{name}/")
-    assert not os.listdir(ground.root / ".git" / "tenuto" / "trees" / name)
+    assert not os.listdir(ground.root / ".tenuto" / "trees" / name)
     assert ground.git("branch", "--list", "tenuto-attempts/*") == ""
 
 
@@ -141,7 +141,7 @@ def test_a_set_up_that_fails_starts_no_agent_and_says_why(ground: Ground) -> Non
     assert (
         "'echo no network; exit 3' failed: exit status 3" in attempt["summary"] and "no network" in attempt["summary"]
     )
-    assert not list((ground.root / ".git/tenuto/trees").rglob("started"))
+    assert not list((ground.root / ".tenuto/trees").rglob("started"))
 
 
 def test_a_merge_that_the_journal_never_heard_of_is_not_made_again(ground: Ground) -> None:
@@ -308,7 +308,7 @@ def test_a_tree_that_cannot_be_taken_over_is_its_agents_error_and_stays(ground: 
     assert said in receipts(run)["01-a"]["problem"]
     assert merges(ground) == ["02-b"]
     assert ground.git("rev-parse", "main") == before and ground.git("branch", "--show-current") == f"tenuto/{name}"
-    kept = list((ground.root / ".git/tenuto/trees" / name).glob("*01-a*"))
+    kept = list((ground.root / ".tenuto/trees" / name).glob("*01-a*"))
     assert (kept[0] / "a.txt").read_text() == "a\n"
     told = {one["name"]: one["goes"] for one in look(tenuto.open(str(ground.root)))}
     assert told[str(kept[0])] is False

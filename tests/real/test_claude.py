@@ -15,6 +15,15 @@ from tests.real.stage import Stage
 from tests.real.subjects import LATER, ClaudeSubject
 
 FIRST, SECOND = "work-1-worker-1", "work-1-worker-2"
+ITEMS = """name: items
+existing: [plan.md]
+documents: docs
+steps:
+  - id: build
+    waves: {plan: plan.md, roles: [{role: worker}], default: worker, order: barrier, on_item_error: skip-dependents}
+    verdicts: [DONE, NEEDS_REVISION, ERROR]
+    retry: {LOST: 1, ERROR: 0}
+"""
 
 
 @pytest.fixture
@@ -159,6 +168,33 @@ def test_a_program_killed_alone_goes_on_inside_its_attempt(claude: ClaudeSubject
         found = engine.wait()
     assert (found.only["summary"], found.only["receipt"]["starts"]) == ("went on", 2), found.err
     assert "the first half" in conversation(claude)
+
+
+def test_an_item_goes_on_in_its_own_work_tree(claude: ClaudeSubject) -> None:
+    """Claude Code knows its sessions by the folder they were in: the attempt after the kill works in the same one."""
+
+    def shell(command: str) -> Any:
+        return {"tool": "Bash", "input": {"command": command, "description": "write"}}
+
+    def play(asked: Asked) -> Any:
+        if "You were interrupted" in asked.latest:
+            return ["DONE: went on"] if "rest" in asked.results[-1] else [shell("cat first.txt && echo the rest > second.txt && cat second.txt")]
+        return {"until": claude.go, "say": ["DONE: late"]} if asked.results else [shell("echo half > first.txt")]
+
+    stage = staged(claude, play)
+    for name, text in {".tenuto/pipelines/items.yaml": ITEMS, "docs/plan.md": "## Wave 1\n- 01-a (depends_on: none)\n"}.items():
+        (stage.root / name).parent.mkdir(exist_ok=True)
+        (stage.root / name).write_text(text)
+    stage.git("add", ".")
+    stage.git("commit", "-q", "-m", "items")
+    with stage.begin("--pipeline", "items", "--name", "task", "--workspace", "worktree", "--agent", "claude") as engine:
+        claude.model.wait_until_asked(lambda one: bool(one.asked.results))
+        claude.wait_for(lambda: any("tool_result" in one.read_text() for one in claude.lab.home.rglob("projects/*/*.jsonl")), "its own record")
+        stage.kill("build-1-worker.01-a-1")
+        found = engine.wait()
+    assert (found.status, found.attempts["build-1-worker.01-a-2"]["summary"]) == ("completed", "went on"), found.out + found.err
+    assert (stage.root / "first.txt").read_text() == "half\n" and (stage.root / "second.txt").read_text() == "the rest\n"
+    assert "echo half > first.txt" in conversation(claude)
 
 
 def test_keys_reach_the_program_and_no_file(claude: ClaudeSubject) -> None:
