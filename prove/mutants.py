@@ -154,14 +154,15 @@ def _learned(item: pytest.Item) -> tuple[bool, float, set[str]]:
 
 
 def _take_fewer_examples(items: list[pytest.Item]) -> None:
-    from hypothesis import settings
+    from hypothesis import Phase, settings
 
+    quick = (Phase.explicit, Phase.generate)  # that it fails is enough: nobody reads the smallest example
     for item in items:
         test: Any = getattr(item, "obj", None)
         test = getattr(test, "__func__", test)
         known = getattr(test, "_hypothesis_internal_use_settings", None)
-        if known is not None and known.max_examples > EXAMPLES:
-            test._hypothesis_internal_use_settings = settings(known, max_examples=EXAMPLES)
+        if known is not None:
+            test._hypothesis_internal_use_settings = settings(known, max_examples=min(known.max_examples, EXAMPLES), phases=quick)
 
 
 def _passes(item: pytest.Item) -> bool:
@@ -262,7 +263,7 @@ def main() -> int:
         wanted = [mutant for mutant in made if kept.get(mutant.key()) not in done and mutant.name not in EQUIVALENT]
         tests = asked.tests or [path for path in TESTS if (ROOT / path).exists()]
         with alone():
-            pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[Hunt(wanted, kept, asked.thorough)])
+            pytest.main(["-q", "--tb=native", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[Hunt(wanted, kept, asked.thorough)])
         print(report(made, load()))
     return 0
 

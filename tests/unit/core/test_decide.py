@@ -70,3 +70,14 @@ def test_the_repository_knows_its_current_run_who_owns_a_file_and_its_settings()
     assert fold_repo([], None) == new_repo() and fold_repo([], repo) is repo
     with pytest.raises(KeyError):
         apply_repo(repo, {"type": "Danced"})
+
+
+def test_what_a_hook_may_never_need_is_loaded_when_it_is_first_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenuto.core import decide as module
+    from tenuto.core.todo import todo
+    from tests.unit.core.by_command import Driven
+
+    run = Driven("documents: docs/{slug}\nsteps:\n  - {id: a, agent: {role: researcher, mode: focused, focus: x}}\n")
+    monkeypatch.setattr(module, "_todo", None)
+    for _ in range(2):
+        assert module.ask(run.pipeline, run.run, AT["at"]) == todo(run.pipeline, run.run, AT["at"]) != []
