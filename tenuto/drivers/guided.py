@@ -37,6 +37,7 @@ from tenuto.encoding import loads
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.hosts.surroundings import session
 from tenuto.supervise import attempts
+from tenuto.workspace.guard import refuse_attempts
 from tenuto.workspace.turn import Workspace
 
 VERDICTS = ("DONE", "NEEDS_REVISION", "ERROR", "QUESTION", "PARKED")
@@ -96,6 +97,7 @@ class Guide(Engine):
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Others who ask or report take their turn. An engine is not waited for: it will not let go before the run rests."""
+        refuse_attempts(self.workspace.state, "lead a run")
         os.makedirs(self.folder, exist_ok=True)
         queue, file = (os.open(f"{self.folder}/{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644) for name in ("guide", "engine"))
         try:
@@ -208,7 +210,9 @@ def _told_of(workspace: Workspace, run: str, settings: dict[str, Any]) -> Iterat
 def _resting(run: Run) -> tuple[str, ...]:
     """What it rests at, and for what; empty where it does not."""
     waits: Any = run["gate"] or run["pause"] or run["blocked"] or {}
-    return () if run["status"] in ACTIVE else (run["status"], str(waits.get("id") or waits.get("reason", "")))
+    more = run["stay"] is not None or bool(run["queue"])  # a finished proof of concept rests, unless it is being graduated
+    moves = run["status"] in ACTIVE and (more or run["status"] != "poc-complete")
+    return () if moves else (run["status"], str(waits.get("id") or waits.get("reason", "")))
 
 
 def accept(

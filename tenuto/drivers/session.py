@@ -19,7 +19,7 @@ from tenuto.drivers.local import Engine
 from tenuto.drivers.notices import notify
 from tenuto.drivers.persons import decide_gate, hash_of
 from tenuto.drivers.start import check_crew
-from tenuto.workspace.guard import require_person
+from tenuto.workspace.guard import refuse_attempts, require_person
 from tenuto.workspace.turn import Turn, Workspace
 
 Ask = Callable[[Run], tuple[str, str] | None]
@@ -32,6 +32,7 @@ def sit(
 ) -> Run:  # fmt: skip
     if in_advance:
         require_person(f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
+    refuse_attempts(workspace.state, "drive a run")
     _check(workspace, name, crew)
     with workspace.turn() as turn:
         remember(turn, name, crew)

@@ -16,6 +16,7 @@ from tenuto.drivers.engage import engage
 from tenuto.drivers.protection import of_new_run
 from tenuto.drivers.settings import read_settings
 from tenuto.errors import Refused
+from tenuto.workspace.guard import refuse_attempts
 from tenuto.workspace.turn import Turn, Workspace
 
 
@@ -38,6 +39,7 @@ def start(
     `definition`: one that was bound before, instead of reading it. `at`: where to begin, behind gates that are `approved`. `protected`:
     how its gates are, where that is settled already. `then`: more, in the same turn.
     """
+    refuse_attempts(workspace.state, "begin a run")
     definition = definition or define(pipeline, workspace.root, settings)
     checked = definition["pipeline"]
     refuse_switches(checked, switches or {})

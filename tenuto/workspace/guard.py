@@ -18,6 +18,8 @@ from tenuto.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tenuto.core.records import Json, Run
 
 _MARK = b"TENUTO_ATTEMPT"
@@ -44,6 +46,13 @@ def require_person(what: str, command: str) -> None:
         raise Refused("agent-decides", message, f"in a terminal of your own: {command}", agent=found)
 
 
+def refuse_attempts(state: str, what: str) -> None:
+    """What nobody may do who works in an attempt of this very repository; in another one it may be what the work is about."""
+    if any(directory.startswith(f"{state}/attempts/") for directory in _supervised()):
+        message = f"An agent cannot {what}: it works in an attempt that somebody else leads"
+        raise Refused("agent-leads", message, "do what your own prompt asks for, and end with its verdict")
+
+
 def decision_by_hand(root: str, what: str, gate: bool, run: Run) -> Json:
     """A decision through a dialect's own command. The proof to record with it; Refused where a signature is needed."""
     if run["driver"] == "manual":
@@ -58,20 +67,24 @@ def decision_by_hand(root: str, what: str, gate: bool, run: Run) -> Json:
     return {"level": level}
 
 
+def _supervised() -> Iterator[str]:
+    """The directories of the attempts that this process runs in, the innermost first."""
+    pid = posix.getppid()
+    for _ in range(_DEEPEST):
+        stat, command = _text(f"/proc/{pid}/stat"), _text(f"/proc/{pid}/cmdline")
+        if pid <= 1 or not stat:
+            return
+        arguments = command.split(b"\0")
+        if len(arguments) > 4 and arguments[3].endswith(_SUPERVISOR):
+            yield arguments[4].decode("utf-8", "surrogateescape")
+        pid = int(stat.rpartition(b")")[2].split()[1])
+
+
 def _is_supervised() -> bool:
     if _MARK in posix.environ:
         return True
-    pid = posix.getppid()
-    for _ in range(_DEEPEST):
-        if pid <= 1:
-            return False
-        stat, command = _text(f"/proc/{pid}/stat"), _text(f"/proc/{pid}/cmdline")
-        if not stat:
-            break
-        arguments = command.split(b"\0")
-        if len(arguments) > 4 and arguments[3].endswith(_SUPERVISOR):
-            return True
-        pid = int(stat.rpartition(b")")[2].split()[1])
+    if any(_supervised()):
+        return True
     if _text("/proc/self/stat"):
         return False
     # No /proc: the slower way, which asks ps.

@@ -1,4 +1,4 @@
-"""The user's own hooks inside a Claude Code that the engine started: they are called there, and leave every run alone."""
+"""The user's own hooks and plugin inside a Claude Code that the engine started: they are called there, and leave every run alone."""
 
 from __future__ import annotations
 
@@ -57,6 +57,37 @@ def test_an_attempt_with_helpers_killed_and_resumed_is_recorded_once_and_touches
     after = tenuto.open(str(stage.root)).load("oauth-login")
     assert after == before
     assert not [line for one in model.requests for line in [json.dumps(one.body)] if "oauth-login" in line], "nor was anybody told of it"
+
+
+def test_the_plugin_inside_an_attempt_leads_nothing_and_records_nothing(lab: Lab, tmp_path: Path, program: Callable[[str], str]) -> None:
+    """Installed from the marketplace, as users have it: its hooks, its server and its agents are there, and the run is the engine's."""
+    claude = ClaudeSubject(lab, tmp_path, program)
+    tool = "mcp__plugin_tenuto_tenuto__"
+    helper = {"description": "specify", "subagent_type": "tenuto:spec-writer", "prompt": "help [[script:help]]", "run_in_background": False}
+    turns = [
+        [{"tool": tool + "start", "input": {"request": "Another run", "pipeline": "one"}}],
+        [{"tool": tool + "next", "input": {"run": "led"}}],
+        [{"tool": tool + "report", "input": {"run": "led", "attempt": FIRST, "verdict": "ERROR", "summary": "by somebody else"}}],
+        [{"tool": tool + "status", "input": {"run": "task"}}],
+        [{"tool": "Agent", "input": helper}],
+        [claude.write("out.md", "x\n")],
+        ["DONE: wrote it"],
+    ]
+    model = claude.model = lab.model({"work": turns, "help": [["It is specified.\n\nDONE: helped"]]})
+    stage = Stage(tmp_path, claude.environment("done"))
+    for words in (("marketplace", "add", str(ROOT)), ("install", "tenuto@tenuto")):
+        subprocess.run([claude.find("claude"), "plugin", *words], cwd=stage.root, env=stage.environment, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    for told in (("run", "Led", "--name", "led", "--pipeline", "one", "--start-only"), ("next", "led")):
+        assert stage.tenuto(*told).returncode == 0
+    found = stage.run("--agent", "claude:permission-mode=bypassPermissions,tools=default")
+    assert (found.only["verdict"], found.only["summary"]) == ("DONE", "wrote it"), found.out + found.err
+    results = model.wait_for("work", len(turns) - 1).asked.results
+    assert ["agent-leads" in said for said in results[:4]] == [True, True, True, False], results
+    assert '"status":"running"' in results[3].replace(" ", ""), "it may look"
+    assert "helped" in results[4], "the plugin's agents work for it"
+    assert not found.run["sessions"] and not found.run["resume"]
+    assert [run["id"] for run in json.loads(stage.tenuto("list", "--json").stdout)["data"]["runs"]] == ["task", "led"]
+    assert [one["status"] for one in stage.load("led")["attempts"].values()] == ["dispatched"]
 
 
 def _also(settings: Path, command: str) -> None:
