@@ -15,7 +15,8 @@ one. `choose(text)` may name the script instead, for prompts that hold no marker
 
 A script is a list of turns, or a function `(Asked) -> turn`. A turn is a list of blocks, a function, or a record:
 
-    say      blocks: a string, {"tool", "input"} (a tool call), {"tool", "raw"} (Codex: arguments as text), {"thinking"}
+    say      blocks: a string, {"tool", "input"} (a tool call), {"tool", "raw"} (Codex: arguments as text), {"thinking"},
+             {"search"} and {"tool", "namespace", "input"} (Codex: tools of servers)
     until    answer when this file exists
     usage    {"input_tokens", "output_tokens"}
     fail     {"status", "type"?, "message"?, "more"?, "headers"?, "times"?}: an error instead; `times`: only the first so many

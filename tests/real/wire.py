@@ -64,7 +64,7 @@ def read_responses(body: Any) -> Said:
         if kind == "message" and role != "assistant":
             items.append(("user" if role == "user" else "note", _text(item.get("content"))))
         elif kind.endswith("_output"):
-            output = item.get("output")
+            output = item.get("output") or item.get("tools")
             items.append(("tool", _text(output) if isinstance(output, (str, list)) else json.dumps(output)))
         elif items and items[-1][0] == "model":  # one turn may be several items
             items[-1] = ("model", items[-1][1] + _text(item.get("content")))
@@ -147,8 +147,12 @@ def write_responses(body: Any, turn: Any, number: str) -> dict[str, Any]:
         elif "thinking" in one:
             summary = [{"type": "summary_text", "text": one["thinking"]}]
             output.append({"type": "reasoning", "id": f"rs_{name}", "summary": summary, "encrypted_content": None})
+        elif "search" in one:
+            found = {"type": "tool_search_call", "execution": "client", "arguments": {"query": one["search"]}}
+            output.append({**found, "id": f"ts_{name}", "call_id": f"call_{name}", "status": "completed"})
         else:
             call = {"type": "custom_tool_call", "input": one.get("raw")} if "raw" in one else {"type": "function_call", "arguments": json.dumps(one["input"])}
+            call |= {"namespace": one["namespace"]} if "namespace" in one else {}
             output.append({**call, "id": f"fc_{name}", "call_id": f"call_{name}", "name": one["tool"], "status": "completed"})
     read, written = _usage(turn)
     usage = {
