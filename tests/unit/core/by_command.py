@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any
 
 from tenuto.core.decide import decide
@@ -13,6 +15,18 @@ BEGUN: Any = {
     "do": "StartRun", "run": "x", "name": "x", "request": "", "summary": "", "mode": "", "driver": "manual",
     "pipeline": {"name": "p", "hash": None}, "dialects": {}, "order": "any", "schedule": [], "settings": {},
 }  # fmt: skip
+
+
+@functools.cache
+def _checked(text: str) -> Any:
+    from prove.matrix import definition
+
+    return definition(text)["pipeline"]
+
+
+def pipeline_of(text: str) -> Any:
+    """A small pipeline (YAML, without its name), read and checked once."""
+    return copy.deepcopy(_checked(text))
 
 
 class Asked:
@@ -57,10 +71,8 @@ class Driven(Asked):
     """A run of a small pipeline (YAML, without its name): the engine's own actions are done, agents wait for their words."""
 
     def __init__(self, text: str, items: Any = (), **switches: bool) -> None:
-        from prove.matrix import definition
-
         self.items = list(items)
-        super().__init__(definition(text)["pipeline"], pipeline_={"name": "tiny", "hash": "h"}, switches=switches)
+        super().__init__(pipeline_of(text), pipeline_={"name": "tiny", "hash": "h"}, switches=switches)
 
     def do(self, do: str, **more: Any) -> list[str]:
         if do != "StartRun":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import pytest
 
 from tests.unit.core import test_pipeline_rules as rules
-from tests.unit.core.by_command import Asked, Driven
+from tests.unit.core.by_command import Asked, Driven, pipeline_of
 from tests.unit.core.test_pipeline_rules import PLAN, SEAT, R, item, one, waves
 
 REF = {"name": "tiny", "hash": "h"}
@@ -19,18 +18,11 @@ def steps(*lines: str, more: str = "", cap: int = 4) -> str:
     return rules.steps(*lines, cap=cap, more=more)
 
 
-@functools.cache
-def pipeline(text: str) -> Any:
-    from prove.matrix import definition
-
-    return definition(text)["pipeline"]
-
-
 class ByHand(Asked):
     """A run that somebody led by hand so far; the pipeline is there to be bound."""
 
     def __init__(self, text: str, **begun: Any) -> None:
-        super().__init__(pipeline(text), **begun)
+        super().__init__(pipeline_of(text), **begun)
 
     def engage(self, **more: Any) -> list[str]:
         return self.do("Engage", pipeline=REF, **more)
