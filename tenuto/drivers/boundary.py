@@ -18,6 +18,7 @@ from typing import Any
 from tenuto.drivers import git
 from tenuto.drivers.jobs import Job, allows, matches
 from tenuto.encoding import digest, dumps, loads
+from tenuto.files.places import LARGEST
 from tenuto.workspace.turn import Workspace
 
 
@@ -92,6 +93,10 @@ class Boundary:
             if path not in ours and path not in told and not any(allows(member["may"], path) for member in group.values())
         ]
         outside = self._without_put_back(job, outside)
+        heavy = [path for path in changed if git.size(os.path.join(job.workdir, path)) > LARGEST]
+        if heavy:
+            self._save(self._strays, _load(self._strays) | dict.fromkeys(heavy))
+            return f"files of more than {LARGEST >> 20} MiB were written, which nobody can keep: {', '.join(heavy[:5])}"
         if not outside:
             return ""
         running = [name for name in group if name in flying]
@@ -193,7 +198,7 @@ def written_by_us(workspace: Workspace) -> dict[str, str]:
     for path, sha in shown.items():
         try:
             with open(os.path.join(workspace.root, path), "rb") as file:
-                if digest(file.read()) == sha:
+                if digest(file.read(LARGEST)) == sha:
                     mine[path] = sha
         except OSError:
             continue

@@ -12,6 +12,7 @@ import subprocess
 
 from tenuto.encoding import digest
 from tenuto.errors import Refused
+from tenuto.files.places import LARGEST
 
 _ALWAYS = (
     "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false", "-c", "core.quotePath=false", "-c", "gc.auto=0",
@@ -111,7 +112,9 @@ def differences(before: Photograph, after: Photograph) -> list[str]:
 
 
 def commit(root: str, paths: list[str], message: str, base: str = "") -> bool:
-    """These paths as they are, on top of `base` (HEAD), and nothing else that may be staged; False where that changes nothing."""
+    """These paths as they are, on top of `base` (HEAD), and nothing else that may be staged; False where that changes nothing.
+    What is too large to be kept stays where it is."""
+    paths = [path for path in paths if size(os.path.join(root, path)) <= LARGEST]
     tell(root, "reset", "--quiet", *([base] if base else []))
     gone = [path for path in paths if not os.path.lexists(os.path.join(root, path))]
     known = tell(root, "--literal-pathspecs", "ls-files", "-z", "--", *gone).split("\0") if gone else []
@@ -137,10 +140,19 @@ def trailers(root: str, since: str, key: str) -> dict[str, str]:
     return found
 
 
+def size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
 def _hash(path: str) -> str:
     try:
         if os.path.islink(path):
             return digest(os.fsencode(os.readlink(path)))
+        if size(path) > LARGEST:
+            return f"{size(path)} bytes, written {os.stat(path).st_mtime_ns}"  # to read it all would take for ever
         with open(path, "rb") as file:
             return digest(file.read())
     except OSError:

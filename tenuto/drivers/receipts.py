@@ -4,7 +4,7 @@
     receipt = check(job, before, verdict)      what it really did; receipt["problem"] names the first false claim
     told = run_checks(job, commands, where)    build and tests, run by us: all of them up to the first that fails, or UnderWay
 
-Outputs exist, hold something, and were written. Append-only files keep their old bytes as a prefix, whatever the verdict:
+Outputs exist, hold something, can be kept, and were written. Append-only files keep their old bytes as a prefix, whatever the verdict:
 one that does not is put back. A plan can be carried out. Checks (build, tests) are run by us. A verdict that is no DONE
 claims nothing else.
 """
@@ -18,6 +18,7 @@ from tenuto.drivers.checks import UnderWay, Where, pursue, titled
 from tenuto.drivers.jobs import Job, existing
 from tenuto.drivers.planning import plan_problem
 from tenuto.encoding import digest
+from tenuto.files.places import LARGEST
 from tenuto.knowledge.findings import answer, findings
 
 _LARGEST = 8 << 20  # of an output that is read for findings; larger ones are only hashed
@@ -29,7 +30,7 @@ def look(job: Job, directory: str) -> dict[str, Any]:
     seen = {path: _state(job.workdir, path) for name in job.deliverables for path in existing(job.workdir, name)}
     seen |= _item_files(job)
     for path in _append_only(job):
-        if path in seen:
+        if path in seen and seen[path]["sha256"]:
             with open(os.path.join(job.workdir, path), "rb") as source, open(_aside(directory, path), "wb") as kept:
                 kept.write(source.read())
     return seen
@@ -41,7 +42,9 @@ def check(job: Job, before: dict[str, Any], verdict: str, directory: str) -> dic
         for path in existing(job.workdir, pattern):
             if pattern in job.outputs or before.get(path) != _state(job.workdir, path):
                 receipt["outputs"][path] = _state(job.workdir, path)
-    problems = [_put_back(job, path, before[path], directory) for path in _append_only(job) if path in before]
+    problems = [_put_back(job, path, before[path], directory) for path in _append_only(job) if path in before and before[path]["sha256"]]
+    for path in [path for path, state in receipt["outputs"].items() if not state["sha256"]]:
+        problems.append(f"the output {path} has {receipt['outputs'].pop(path)['size']} bytes; {LARGEST} are the most")
     if verdict == "DONE":
         problems += [_output_problem(job, pattern, before) for pattern in job.outputs]
         problems.append("" if any(problems) else plan_problem(job))
@@ -111,7 +114,7 @@ def _put_back(job: Job, path: str, before: dict[str, Any], directory: str) -> st
     full = os.path.join(job.workdir, path)
     try:
         with open(full, "rb") as file:
-            found = file.read()
+            found = file.read(LARGEST)
     except FileNotFoundError:
         found = b""
     if digest(found[: before["size"]]) == before["sha256"]:
@@ -151,7 +154,11 @@ def _item_files(job: Job) -> dict[str, Any]:
 
 
 def _state(root: str, path: str) -> dict[str, Any]:
+    """No hash: it is larger than anybody could keep."""
     full = os.path.join(root, path)
+    found = os.stat(full)
+    if found.st_size > LARGEST:
+        return {"sha256": "", "size": found.st_size, "written": found.st_mtime_ns}
     with open(full, "rb") as file:
         body = file.read()
     return {"sha256": digest(body), "size": len(body), "written": os.stat(full).st_mtime_ns}

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
+LARGEST = 256 << 20  # of a state file or a document; nobody wrote more by hand, and whoever reads it all would not come back
 _ELOOP = 40
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -47,6 +48,9 @@ class Place:
                 "bad-file", f"{self.path} {why}", "move it away", path=self.path
             ) from None
         try:
+            size = os.fstat(file).st_size
+            if size > LARGEST:
+                raise Refused("too-large", f"{self.path} has {size} bytes; {LARGEST} are the most", "move it away", path=self.path)
             return read_all(file)
         except IsADirectoryError:
             raise Refused("bad-file", f"{self.path} is a folder", "move it away", path=self.path) from None

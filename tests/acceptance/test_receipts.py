@@ -16,6 +16,7 @@ from tenuto.drivers.local import Engine
 from tenuto.drivers.persons import answer_question
 from tenuto.drivers.start import Place, start
 from tenuto.encoding import dumps
+from tenuto.errors import Refused
 
 D = "docs/feature/add-dark-mode"
 PIPELINE = """
@@ -458,3 +459,31 @@ def test_a_plan_may_name_files_shortly_and_their_agents_may_change_what_is_meant
     verdicts = {a["item"]: a["verdict"] for a in run["attempts"].values() if a["item"]}
     assert verdicts == {"a": "DONE", "b": "DONE", "c": "ERROR", "d": "DONE", "e": "ERROR"}, said(run)
     assert "outside the boundary were changed: sub/code.txt" in said(run)["c"] and "design.md" in said(run)["e"]
+
+
+@pytest.mark.parametrize("where", [f"{D}/design.md", "code.txt"])
+def test_a_file_that_nobody_could_read_to_its_end_is_an_error_and_no_end_of_the_engine(ground: Ground, where: str) -> None:
+    """300 GiB of nothing, which take no room on the disk: the next attempt may put it right."""
+    answers = f"  - for: {{try: 1}}\n    run: mkdir -p {D}; echo x > {D}/design.md; truncate -s 300G {where}\n    files: {{}}\n"
+    run = ground.drive(ONE, answers + "  - for: {try: 2}\n    run: git checkout code.txt\n")
+    first, second = run["attempts"].values()
+    assert f"files of more than 256 MiB were written, which nobody can keep: {where}" in first["summary"]
+    assert (first["verdict"], second["verdict"], run["status"]) == ("ERROR", "DONE", "completed")
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_nor_is_it_merged_or_committed(ground: Ground, isolated: bool) -> None:
+    answers = planned(a="big.bin") + "  - for: {item: a}\n    run: truncate -s 300G big.bin\n    files: {}\n"
+    run = ground.drive(ITEMS, answers, place=Place("worktree" if isolated else "shared", own_branch=True))
+    assert "files of more than 256 MiB were written, which nobody can keep: big.bin" in said(run)["a"] and run["status"] == "failed"
+    told = subprocess.run(["git", "-C", str(ground.root), "log", "--all", "--format=", "--name-only"], check=True, capture_output=True, text=True).stdout
+    assert "big.bin" not in told and f"{D}/summary.md" in told
+
+
+def test_a_state_file_that_nobody_could_read_to_its_end_is_refused_by_name(ground: Ground) -> None:
+    """Nothing hangs and nothing is lost: whoever moves it away goes on with the agent's result."""
+    with pytest.raises(Refused, match=f"{D}/memory.md has 322122547200 bytes"):
+        ground.drive(ONE, f"  - for: {{}}\n    run: truncate -s 300G {D}/memory.md\n")
+    (ground.root / D / "memory.md").unlink()
+    run = Engine(ground.workspace, "add-dark-mode", Crew(f"scripted:{ground.folder / 'answers.yaml'}"), {}).drive()
+    assert run["status"] == "completed" and len(run["attempts"]) == 1
