@@ -13,8 +13,9 @@ Rule 3: tokens are those of the whole thread, as Codex counts them; what an earl
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,9 @@ OPTIONS = {
     "profile": str,
     "program": str,
 }
+
+
+_PROTECTED = (".agents", ".codex")
 
 
 class Thread(NamedTuple):
@@ -64,12 +68,12 @@ class CodexAgent:
 
     def can_go_on(self, earlier: str) -> bool:
         thread = follow(earlier).name
-        return bool(thread) and is_kept(thread, dict(os.environ))
+        return bool(thread) and is_kept(thread, os.environ)
 
     def launch(self, job: Any) -> dict[str, Any]:
         chosen, thread, goes_on = self._options(job.role), follow(job.earlier).name, self.can_go_on(job.earlier)
         words = ["exec", *(["-p", chosen["profile"]] if "profile" in chosen else [])]
-        words += ["--json", "--skip-git-repo-check", *_settings(chosen)]
+        words += ["--json", "--skip-git-repo-check", *_settings(chosen), *_opened(chosen, job)]
         words += ["resume", thread, "-"] if goes_on else ["-"]  # older versions know their options before `resume` only
         prompt = job.going_on() if goes_on else job.prompt()
         return {"argv": [chosen.get("program", "codex"), *words], "stdin": prompt, "env": {}}
@@ -90,6 +94,27 @@ def _settings(chosen: dict[str, str]) -> Iterator[str]:
         yield from ("-c", f"sandbox_workspace_write.network_access={allowed}")
     if "effort" in chosen:
         yield from ("-c", f'model_reasoning_effort="{chosen["effort"]}"')
+
+
+def _opened(chosen: dict[str, str], job: Any) -> list[str]:
+    """Some folders are read-only in the sandbox, wherever they lie: those of them that hold files the attempt is to write are named."""
+    protected = [path for path in job.boundary()["files"] if path.partition("/")[0] in _PROTECTED]
+    if not protected or chosen.get("sandbox", "workspace-write") != "workspace-write":
+        return []
+    folders = [os.path.join(job.workdir, os.path.dirname(path.partition("*")[0])) for path in protected]
+    return ["-c", f"sandbox_workspace_write.writable_roots={json.dumps(list(dict.fromkeys([*_writable(), *folders])))}"]
+
+
+def _writable() -> list[str]:
+    """What the user has named: a list on the command line replaces theirs."""
+    import tomllib
+
+    try:
+        with open(_home(os.environ) / "config.toml", "rb") as file:
+            found = tomllib.load(file).get("sandbox_workspace_write", {}).get("writable_roots", [])
+    except (OSError, ValueError, AttributeError):
+        return []
+    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
 
 
 def _judged(job: Any, result: dict[str, Any], thread: Thread) -> dict[str, Any]:
@@ -147,9 +172,13 @@ def _usage(thread: Thread, earlier: Thread) -> dict[str, int]:
     return {"tokens": sum(thread.tokens) - (sum(before) if whole else 0)}
 
 
-def is_kept(thread: str, environment: dict[str, str]) -> bool:
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "/")) / ".codex")
+
+
+def is_kept(thread: str, environment: Mapping[str, str]) -> bool:
     """Does Codex still have this thread on disk? It refuses to resume what it does not have."""
     if any(not (sign.isalnum() or sign == "-") for sign in thread):
         return False
-    home = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "/")) / ".codex")
+    home = _home(environment)
     return any(next((home / folder).rglob(f"*{thread}*"), None) for folder in ("sessions", "archived_sessions"))

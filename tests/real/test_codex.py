@@ -146,6 +146,19 @@ def test_in_a_sandbox_that_only_reads_nothing_is_written(codex: CodexSubject) ->
     assert not stage.output.exists()
 
 
+def test_in_its_own_sandbox_it_writes_outputs_below_a_folder_that_it_protects(codex: CodexSubject) -> None:
+    """.agents/ is read-only there; the staged pipelines have their documents in it."""
+    stage = staged(codex, [[shell("echo x > .agents/tmp/out.md; echo y > .agents/mine; echo x > beside.txt")], ["DONE: wrote it"]])
+    (stage.root / ".agents").mkdir()
+    kept = "name: kept\ndocuments: .agents/tmp\nsteps:\n  - {id: work, agent: {role: worker, out: out.md, touches: beside.txt}}\n"
+    (stage.root / ".tenuto/pipelines/kept.yaml").write_text(kept)
+    found = stage.run("--pipeline", "kept", "--agent", "codex")
+    if not (stage.root / "beside.txt").exists():
+        pytest.skip("Codex's own sandbox does not work on this machine")
+    assert (found.only["verdict"], found.only["summary"]) == ("DONE", "wrote it"), found.out + found.err
+    assert not (stage.root / ".agents/mine").exists(), "only the outputs' folder is opened"
+
+
 def test_a_role_that_names_codex_says_which_model_and_effort(codex: CodexSubject) -> None:
     stage = staged(codex, codex.turns("done"), role=f"agent: {CODEX}\nmodel: gpt-5.4\neffort: high\n")
     found = stage.run("--agent", "command:./nobody")

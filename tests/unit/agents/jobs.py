@@ -11,10 +11,15 @@ STREAMS = Path(__file__).parents[2] / "data/streams"
 class Job:
     role: Any = None
     start = 1
+    workdir = "/repository"
+    files: tuple[str, ...] = ()
 
     def __init__(self, earlier: str = "", errors: str = "") -> None:
         self.earlier = earlier
         self.errors = errors
+
+    def boundary(self) -> dict[str, Any]:
+        return {"files": list(self.files)}
 
     def prompt(self) -> str:
         return "do it"

@@ -180,6 +180,22 @@ def test_a_role_that_names_nobody_has_claudes_options_only() -> None:
     assert CodexAgent("").launch(job)["argv"] == CodexAgent("").launch(Job())["argv"]
 
 
+def test_folders_that_its_sandbox_closes_are_opened_for_outputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The staged pipelines write below .agents/, which is read-only to Codex; what the user opened stays open."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    job = Job()
+    job.files = ("docs/a.md", ".agents/tmp/phases/plan.md", ".agents/tmp/phases/*.md")
+    word = 'sandbox_workspace_write.writable_roots=["/repository/.agents/tmp/phases"]'
+    assert word in CodexAgent("").launch(job)["argv"]
+    (tmp_path / "config.toml").write_text('[sandbox_workspace_write]\nwritable_roots = ["/var/cache"]\n')
+    assert word.replace("[", '["/var/cache", ', 1) in CodexAgent("").launch(job)["argv"]
+    (tmp_path / "config.toml").write_text("sandbox_workspace_write = 1 [")
+    assert word in CodexAgent("").launch(job)["argv"], "settings that nobody can read"
+    assert word not in CodexAgent("sandbox=read-only").launch(job)["argv"]
+    job.files = ("docs/a.md",)
+    assert "writable_roots" not in " ".join(CodexAgent("").launch(job)["argv"])
+
+
 @pytest.mark.parametrize("words", ["modle=x", "sandbox=none", "model", "effort=max effort"])
 def test_options_that_nobody_knows_are_refused(words: str) -> None:
     with pytest.raises(BadInput) as problem:
