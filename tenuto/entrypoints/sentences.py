@@ -84,9 +84,11 @@ def _told(event: dict[str, Any], field: str) -> str:
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     match value:
-        case None | "" | [] | {}:
+        case None | "" | []:
             return ""
-        case dict():
+        case dict() if all(isinstance(item, dict) and "title" in item for item in value.values()):
+            return ", ".join(f"{key} ({item['title']})" if item["title"] else key for key, item in value.items())
+        case dict():  # `case {}` would be any of them
             return ", ".join(f"{key}={_short(item)}" for key, item in value.items())
         case [*entries] if all(isinstance(entry, dict) and "step" in entry for entry in entries):
             return " > ".join(str(entry["step"]) for entry in entries)
@@ -99,5 +101,5 @@ def _told(event: dict[str, Any], field: str) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        return str(value.get("title") or value.get("status") or "{...}")
-    return f"[{len(value)}]" if isinstance(value, list) else str(value)
+        return str(value.get("title") or value.get("status") or value.get("agent") or "{...}")
+    return f"[{len(value)}]" if isinstance(value, list) else "none" if value is None else str(value)

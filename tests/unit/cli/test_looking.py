@@ -161,6 +161,20 @@ def test_a_way_is_told_by_its_steps() -> None:
     assert sentence(told | {"queue": [], "route": ""}) == "next: -"
 
 
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ({"type": "SettingsChanged", "changes": {"crew": {"agent": "claude:model=opus", "roles": {}}, "dirty": "stash"}}, "settings changed: crew=claude:model=opus, dirty=stash"),
+        ({"type": "ItemsPlanned", "items": {"01-a": {"title": "Theme"}, "02-b": {"title": ""}}}, "items planned: 01-a (Theme), 02-b"),
+        ({"type": "BudgetChanged", "limits": {"attempts": 60, "tokens": None}}, "budget: attempts=60, tokens=none"),
+        ({"type": "FlagSet", "flags": {"review_tier": "Full"}}, "set: review_tier=Full"),
+        ({"type": "FlagSet", "flags": {}}, "set: -"),
+    ],
+)
+def test_what_was_changed_is_told_by_name(event: Any, told: str) -> None:
+    assert sentence(event) == told
+
+
 def test_events_are_shown_from_any_point_on(say: Say, run: str) -> None:
     shown = say("show", run, "--since", "3", "--json").data
     assert [entry["seq"] for entry in shown["events"]] == [4, 5]
