@@ -137,6 +137,15 @@ def test_a_run_that_somebody_else_dispatches_for_tells_the_same_and_each_thing_o
     assert len(told()) == 2
 
 
+def test_a_proof_of_concept_that_is_finished_rests(say: Say, told: Any, repository: Path) -> None:
+    made = "name: rough\ndocuments: .\nmode: poc\nfinish: poc-complete\nsteps: [{id: a, agent: {role: designer, out: a.md}}]\n"
+    (repository / ".tenuto/pipelines/rough.yaml").write_text(made)
+    told(f'{{command: "{APPEND}"}}')
+    say("run", "Add it", "--pipeline", "rough", "--start-only")
+    work_on(say, repository)
+    assert [one["status"] for one in told()] == ["poc-complete"]
+
+
 def test_a_report_that_makes_the_run_wait_tells_it(say: Say, told: Any, repository: Path) -> None:
     (repository / ".tenuto/pipelines/asking.yaml").write_text("name: asking\ndocuments: .\nsteps: [{id: a, agent: {role: designer, out: a.md, questions: 1}}]\n")
     told(f'{{command: "{APPEND}"}}')
