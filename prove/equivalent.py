@@ -9,6 +9,9 @@ _SETTLED = "a seat with more errors than it may make has settled before, and is 
 _HINT = "where a step stood the last time is a hint, never an answer"
 _WALL_CLOCK = "nothing is ever booked in wall_clock, and no limit is below 0: the sum never passes it"
 
+_AFTER = "todo() asks for the end of a visit only when these were done"
+_STAY = "a visit that ends has its stay"
+
 EQUIVALENT: dict[str, str] = {
     "tenuto.core.budget:_usual:number:0 -> 1": "a share of a limit is at least 1, so the larger of the two is the same",
     "tenuto.core.budget:shortage:logic:limit is None or unit == 'wall_clock' -> limit is None": _WALL_CLOCK,
@@ -37,6 +40,17 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.visits:settled:logic:state is not None and state['open'] is None and bool(state['results']) and (not attempts_left(seat, state)) -> "
     "state is not None and state['open'] is None and (not attempts_left(seat, state))": "who has not answered yet has a try left",
     "tenuto.core.visits:ready:return:return [] -> return None": "gates and actions have no places, and are not asked for any",
+    "tenuto.core.decisions.engine:_is_done:return:return False -> return None": "asked whether it is done, both say no",
+    "tenuto.core.decisions.engine:plan_visit:logic:kept and all((key_for(seat, item['id']) in kept for seat in seats_for(step, item))) -> "
+    "all((key_for(seat, item['id']) in kept for seat in seats_for(step, item)))": "every item has a seat, and of nothing kept none is in it",
+    "tenuto.core.decisions.engine:_made:filter:run['items'].items() if 'id' in one['extra'] -> run['items'].items()":
+        "of items that were planned by hand no title is kept there: they count as changed",
+    "tenuto.core.decisions.engine:conclude:word:told['name'] == 'DONE' -> told['name'] == 'no such word' #2": _AFTER,
+    "tenuto.core.decisions.engine:conclude:drop:raise Refused('not-asked', f\"{action} comes before the end of {step['id']}\") -> pass": _AFTER,
+    "tenuto.core.decisions.engine:_end:logic:told['name'] == 'DONE' and case.run['stay'] and case.run['stay']['hop'].get('revises') -> "
+    "told['name'] == 'DONE' and case.run['stay']['hop'].get('revises')": _STAY,
+    "tenuto.core.decisions.engine:_reviewed:logic:step['rule'] != 'review' or stay is None -> step['rule'] != 'review'": _STAY,
+    "tenuto.core.decisions.reviews:count_review:compare:value < before -> value <= before": "the same number again was passed over before",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "

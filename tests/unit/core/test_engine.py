@@ -54,6 +54,11 @@ def test_an_engine_takes_a_run_over_at_its_first_open_step() -> None:
     failed.made("b", status="failed")
     failed.engage()
     assert hops(failed) == ["b"]
+    worse = ByHand(text)
+    worse.made("a", "b")
+    worse.made("b", status="failed")
+    worse.engage()
+    assert hops(worse) == ["b"], "the last time counts"
     over = ByHand(text)
     over.made("a", "b", "c")
     over.engage()
@@ -63,6 +68,34 @@ def test_an_engine_takes_a_run_over_at_its_first_open_step() -> None:
     again.made("a")
     again.engage()
     assert hops(again) == ["b"], "what was made of the earlier work is to be made again"
+
+
+def test_work_of_the_same_moment_counts() -> None:
+    text, at = steps(*GATED), "2026-11-15T12:00:00.000Z"
+    asked = ByHand(text)
+    asked.made("a")
+    asked.do("OpenGate", name="plan", prompt="?", at=at)
+    asked.do("DecideGate", decision="approve", who="ada", at=at)
+    asked.do("StartStep", step="b", at=at)
+    asked.do("EndStep", step="b", status="success", at=at)
+    asked.run["visits"][0]["ended_at"] = at
+    asked.engage()
+    assert hops(asked) == ["h"]
+    found = ByHand(steps(one("a"), one("b")))
+    found.run["steps"]["a"] = {"status": "completed", "iteration": 1, "verdict": None}
+    found.engage()
+    assert hops(found) == ["b"], "as it was found, and nobody knows since when"
+
+
+def test_a_gate_of_another_pipeline_was_another_gate() -> None:
+    for name, first in (("tiny", "b"), ("another", "g")):
+        asked = ByHand(steps(*GATED))
+        asked.made("a")
+        asked.do("OpenGate", name="plan", prompt="?")
+        asked.do("DecideGate", decision="approve", who="ada")
+        asked.run["pipeline"] = {"name": name, "hash": "h"}
+        asked.engage()
+        assert hops(asked) == [first], name
 
 
 def test_steps_that_are_aside_are_not_on_the_way() -> None:
@@ -247,7 +280,17 @@ def test_only_what_is_asked_for_is_done() -> None:
     run.do("BeginVisit")
     assert run.refused("BeginVisit") == "not-asked"
     run.start()
-    assert run.refused("Conclude") == "not-asked"
+    assert run.refused("Conclude") == run.refused("BeginVisit") == run.refused("RecordAction", action="prune-memory") == "not-asked", "nothing is asked for now"
+
+
+def test_what_waits_behind_a_step_that_is_switched_off_waits() -> None:
+    back = "on: {NEEDS_REVISION: {route: [h, a, b], at_most: 1, then: halt}}"
+    run = Driven(steps(one("a"), "id: h, gate: {when: approval, prompt: '?', revise: a}", one("b", back)), approval=False)
+    run.all_say()
+    run.all_say("NEEDS_REVISION")
+    run.do("Conclude")
+    assert hops(run) == ["h", "a", "b"]
+    assert run.do("BeginVisit")[0] == "StepSkipped" and hops(run) == ["a", "b"]
 
 
 def test_a_step_that_is_switched_off_is_skipped() -> None:
@@ -332,6 +375,44 @@ def test_memory_is_cleaned_when_a_revision_is_done() -> None:
     assert "MemoryCleaned" not in again.do("Conclude"), "the step that asked for it revises nothing"
 
 
+def test_a_review_is_recorded_with_what_it_led_to() -> None:
+    policy = "settings: {supplementaryPolicy: on-issues, reviewPolicy: {minBlockSeverity: LOW, maxFixAttempts: 1, maxStageRestarts: 1}}\n"
+    review = (
+        f"id: b, stage: ONE, number: b, type: review, agent: {{{R}: x, out: b.json}}, modes: {{supplementary: {{{R}: y, out: b.json}}}}, retry: {{ERROR: 2, LOST: 2}}, "
+        "review: {policy: reviewPolicy, supplementary: on-issues, fix: a, restart: ONE}"
+    )
+    run = Driven(steps(f"id: a, stage: ONE, number: a, agent: {{{R}: x, out: a.md}}", review, f"id: c, stage: TWO, number: c, agent: {{{R}: x, out: c.md}}", more=policy))
+    bad, good = {"status": "needs_revision", "issues": [{"severity": "HIGH"}]}, {"status": "approved", "issues": []}
+
+    def reviewed(answer: Any, *before: str) -> Any:
+        run.start()
+        while run.run["position"] == "a":
+            run.say(SEAT)
+            run.start()
+        [seat] = [run.run["attempts"][name]["extra"]["seat"] for name in run.run["flying"]]
+        for word in before:
+            run.say(seat, word)
+            run.start()
+        run.say(seat, receipt={"severities": [], "answer": answer})
+        run.do("Conclude")
+        return run.last[0]
+
+    run.all_say()
+    run.do("Conclude")
+    assert run.last[0]["type"] == "StepEnded", "only a review is recorded as one"
+    first = reviewed(bad, "ERROR", "LOST")
+    assert (first["type"], first["step"], first["changes"]["approved"], first["changes"]["answer"]) == ("ReviewRecorded", "b", False, bad)
+    assert (first["changes"]["next"], first["changes"]["visit"], first["changes"]["dispatch_retries"]) == ("supplementary", 1, 2) and "fix_attempts" not in first["changes"]
+    second = reviewed(bad)
+    assert (second["changes"]["next"], second["changes"]["fix_attempts"], second["changes"]["dispatch_retries"], second["changes"]["visit"]) == ("fix", 1, 0, 2)
+    assert second["changes"]["reason"] and second["changes"]["sha256"] == ""
+    assert reviewed(bad)["changes"]["next"] == "restart" and run.run["restarts"][0]["stage"] == "ONE"
+    led = [reviewed(bad)["changes"]["next"] for _ in range(3)]
+    assert led[-1] == "blocked" and run.run["status"] == "blocked", led
+    run.do("Unblock")
+    assert (reviewed(good)["changes"]["approved"], run.last[0]["changes"]["next"], run.last[0]["changes"]["reason"]) == (True, "", "")
+
+
 # ---- plans
 
 
@@ -348,6 +429,7 @@ def test_a_plan_becomes_waves_under_the_cap() -> None:
     assert planned(Driven(steps(waves("on: {ERROR: halt}"), cap=4), PLAN))["groups"] == [["1", "2"], ["3", "4"], ["5"]]
     rolling = planned(Driven(steps(waves("on: {ERROR: halt}", "order: rolling")), [item("0"), *PLAN]))
     assert rolling["groups"] == [["1", "2", "3", "0", "4", "5"]], "the longest chains first"
+    assert planned(Driven(steps(waves("on: {ERROR: halt}")), [item("1", agent=SEAT)]))["items"]["1"]["agent"] == SEAT
     assert {name: one["status"] for name, one in rolling["items"].items()} == dict.fromkeys("012345", "pending") and rolling["items"]["1"]["agent"] == ""
 
 
@@ -482,6 +564,8 @@ def test_what_ended_is_not_asked_for_again(end: dict[str, str]) -> None:
     run = Driven(steps(one("a"), one("b")))
     run.asked()
     run.do(**end)
+    assert run.refused("RetryStep", step="a") == "run-ended"
+    run.run["status"] = "graduated"
     assert run.refused("RetryStep", step="a") == "run-ended"
 
 

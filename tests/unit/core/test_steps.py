@@ -35,7 +35,7 @@ def test_a_step_runs_once_at_a_time_and_per_item() -> None:
     assert asked.do("StartStep", step="plan", item="1") == ["StepStarted"]
     assert asked.refused("StartStep", step="plan", item="1") == "step-running"
     assert asked.do("StartStep", step="build") == ["StepStarted"], "others beside it"
-    assert asked.refused("EndStep", step="plan", item="2", status="success") == "step-not-running"
+    assert asked.refused("EndStep", step="plan", item="2", status="success") == asked.refused("EndStep", step="ship", status="success") == "step-not-running"
     assert asked.do("EndStep", step="plan", item="1", status="success", verdict="DONE", summary="s") == ["StepEnded"]
     assert (asked.last[0]["item"], asked.last[0]["verdict"], asked.last[0]["summary"]) == ("1", "DONE", "s")
     assert asked.refused("EndStep", step="plan", item="1", status="success") == "step-not-running"
@@ -127,6 +127,9 @@ def test_the_latest_word_on_a_step_counts() -> None:
 def test_the_step_itself_waits_only_for_those_before_it() -> None:
     asked = Asked(order="open", schedule=[{"step": "plan"}, {"step": "build", "approval": True}])
     assert asked.do("StartStep", step="build") == ["StepStarted"], "its own approval is asked for at its end"
+    aside = Asked(order="open", schedule=[{"step": "plan"}])
+    aside.do("StartStep", step="not in it")
+    assert aside.do("EndStep", step="not in it", status="success") == ["StepEnded"]
 
 
 # ---- one way forward
