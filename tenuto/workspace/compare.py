@@ -59,7 +59,7 @@ def missing_contents(workspace: Workspace, reader: Reader, run: str) -> Iterator
         if event["type"] != "ArtifactStored":
             continue
         sha: str = event["sha256"]
-        if sha in seen or _is_stored(reader, sha):
+        if not sha or sha in seen or _is_stored(reader, sha):  # without a hash: somebody said that they made it, and it was not there
             continue
         seen.add(sha)
         found = _hash_of_object(object_path(workspace.state, sha))

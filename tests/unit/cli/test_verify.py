@@ -71,6 +71,13 @@ def test_the_first_bad_event_is_named(statement: str, owner: str | None, where: 
     assert where in told.err
 
 
+def test_a_file_that_was_never_there_is_no_damage(say: Say, run: str) -> None:
+    """An agent told of a file that it wrote and removed again: that it did is on record, and nothing is missing."""
+    with tenuto.open(".").turn() as turn:
+        turn.keep_file(run, "notes", "notes.md")
+    assert say("verify").status == 0
+
+
 def test_a_kept_state_that_is_not_what_the_events_give_is_found(say: Say, run: str) -> None:
     for damage in ("body=replace(body, 'running', 'failed')", "body='{'"):
         change(f"UPDATE state SET {damage} WHERE run='dark-mode'")
