@@ -1,14 +1,16 @@
 """Sleep until an attempt has come to rest, whoever started it.
 
 A finished attempt shows a new file in its directory (inotify); a killed supervisor shows its
-end (pidfd). Nothing is polled where both exist; elsewhere the directories are looked at every
-now and then.
+end (pidfd). Where both exist, all that is looked at every now and then is whether a supervisor was
+stopped (its agent can do that): it holds no time limit then, and is told to go on. Elsewhere the
+directories are looked at, too.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 import time
 
 from tenuto.supervise import attempts, identity, kernel
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _UNDER_WAY = ("launching", "queued", "running")
 _LOOK_AGAIN = 0.05
+_WAKE_AGAIN = 2.0
 
 
 def wait_any(directories: Sequence[str], timeout: float | None = None) -> list[str]:
@@ -38,7 +41,8 @@ def wait_any(directories: Sequence[str], timeout: float | None = None) -> list[s
             left = None if deadline is None else deadline - time.monotonic()
             if resting or not found or (left is not None and left <= 0):
                 return resting
-            _sleep(watch, found, left)
+            _wake(found)
+            _sleep(watch, found, _WAKE_AGAIN if left is None else min(left, _WAKE_AGAIN))
     finally:
         if watch is not None:
             os.close(watch)
@@ -46,6 +50,22 @@ def wait_any(directories: Sequence[str], timeout: float | None = None) -> list[s
 
 def _rests(status: Status) -> bool:
     return status["state"] not in _UNDER_WAY or status.get("stalled", False)
+
+
+def _wake(found: Sequence[Status]) -> None:
+    for status in found:
+        supervisor = status.get("supervisor")
+        descriptor = identity.open_pidfd(supervisor) if supervisor is not None else None
+        if supervisor is None or descriptor is None:
+            continue
+        try:
+            process = identity.look(supervisor["pid"])
+            if process is not None and process.state == "T":
+                signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+        except OSError:
+            pass  # it ended a moment ago
+        finally:
+            os.close(descriptor)
 
 
 def _watch(directories: Sequence[str]) -> int | None:

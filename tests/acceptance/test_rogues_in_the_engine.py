@@ -190,3 +190,10 @@ def test_one_that_decides_its_own_gate_is_refused(ground: Ground) -> None:
         f"{WRITE} PYTHONPATH={package} {python} -m tenuto cancel add-dark-mode > {ground.folder}/said 2>&1; echo DONE: fine"
     )
     assert run["status"] == "completed" and "only a person can" in (ground.folder / "said").read_text()
+
+
+def test_an_agent_that_stops_its_supervisor_does_not_hang_the_run(ground: Ground) -> None:
+    """Stopped, it holds no time limit: the engine tells it to go on, and what is too late is ended."""
+    run = ground.shell('[ $TRIES = 2 ] || { kill -STOP $PPID; sleep 600; }; ' + WRITE + 'echo "DONE: designed"', "1s")
+    assert [attempt["verdict"] for attempt in run["attempts"].values()] == ["ERROR", "DONE"]
+    assert "the time limit was reached" in summaries(run)[0]
