@@ -102,6 +102,9 @@ def test_an_open_order_is_entered_anywhere_but_not_past_an_approval_nobody_gave(
     asked.do("Checkpoint", step="plan", approved=True, who="ada")
     assert asked.run["position"] == "build" and asked.do("StartStep", step="ship") == ["StepStarted"]
     asked.do("EndStep", step="build", status="success")
+    asked.do("StartStep", step="build")
+    assert asked.do("StartStep", step="something else") == ["StepStarted"], "to enter another one takes nothing away"
+    asked.do("EndStep", step="build", status="success")
     assert asked.do("StartStep", step="plan") == ["StepStarted"]
     assert asked.refused("EndStep", step="plan", status="success") == "not-approved", "entered again, it is approved again"
     free = Asked(order="any", schedule=OPEN)
@@ -122,6 +125,13 @@ def test_the_latest_word_on_a_step_counts() -> None:
     gated.do("OpenGate", name="plan", prompt="?")
     gated.do("DecideGate", decision="approve", who="ada")
     assert gated.do("StartStep", step="build") == ["StepStarted"], "a gate of the step's name does, too"
+
+
+def test_an_approval_of_the_moment_in_which_it_was_entered_counts() -> None:
+    asked, at = Asked(order="open", schedule=OPEN), "2026-11-15T12:00:00.000Z"
+    asked.do("StartStep", step="plan", at=at)
+    asked.do("Checkpoint", step="plan", approved=True, who="ada", at=at)
+    assert asked.do("StartStep", step="ship", at=at) == ["StepStarted"]
 
 
 def test_the_step_itself_waits_only_for_those_before_it() -> None:
@@ -278,6 +288,7 @@ def test_a_stage_begins_again_with_its_first_step() -> None:
     assert asked.run["position"] == "c"
     assert asked.refused("RestartStage", stage="NINE", reason="x") == "unknown-stage"
     assert asked.refused("RestartStage", stage=None, reason="x") == "unknown-stage"
+    assert asked.do("RestartStage", stage="TWO", reason="x") == ["StageRestarted", "StepStarted"] and asked.last[0]["to"] == "c"
     assert asked.do("RestartStage", stage="ONE", reason="x", extra={"who": "ada"}) == ["StageRestarted", "StepStarted"]
     assert (asked.last[0]["to"], asked.last[0]["extra"], asked.last[1]["step"], asked.last[1]["iteration"]) == ("a", {"who": "ada"}, "a", 1)
     assert (asked.run["position"], asked.run["status"], asked.run["reviews"], asked.run["steps"]["c"]["status"]) == ("a", "running", {}, "pending")
