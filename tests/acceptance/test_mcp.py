@@ -19,6 +19,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 import tenuto
+from tenuto.drivers.fork import fork
 from tenuto.drivers.guided import accept, hand_out
 from tenuto.drivers.persons import decide_gate
 from tenuto.drivers.start import start
@@ -175,6 +176,24 @@ def test_where_the_user_switched_it_on_a_decision_is_passed_on_and_recorded_as_t
     talk(place, interactive, CLAUDECODE="1")
     decision = tenuto.open(str(place)).load("r")["decisions"][-1]
     assert decision["decision"] == "approve" and decision["proof"]["passed_on"] == "mcp"
+
+
+def test_a_model_that_switches_it_on_itself_opens_nothing(place: Path) -> None:
+    """At the gate it writes the setting, and starts a server of its own: the run began without, and holds to that to its end."""
+    to_the_gate(place)
+    (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: true}\n")
+
+    async def conversation(ask: Asking) -> None:
+        assert [tool.name for tool in (await ask.client.list_tools()).tools][-1] == "approve"
+        for given in ({"decision": "approve"}, {"decision": "reject"}):
+            error = await ask.refused("approve", run="r", **given)
+            assert error["code"] == "not-switched-on" and "tenuto " + given["decision"] in error["hint"]
+
+    talk(place, conversation, CLAUDECODE="1")
+    run = tenuto.open(str(place)).load("r")
+    assert run["status"] == "waiting_gate" and not run["decisions"]
+    other = fork(tenuto.open(str(place)), "r", "look", name="again")
+    assert other["settings"]["passed_on"] == [], "nor does a fork of it take that over from the settings"
 
 
 def test_what_was_stored_is_found_and_read_as_data(place: Path) -> None:

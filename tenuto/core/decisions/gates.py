@@ -74,6 +74,7 @@ def decide_gate(case: Case, c: Any) -> list[Any]:
     if seen != gate["id"]:
         message = f"the decision is for {seen}, and run {run['id']} waits for {gate['id']} ({gate['name']}) now"
         raise Refused("gate-stale", message, f"look again: tenuto status {run['id']}", gate=gate["id"])
+    _refuse_passed_on(case, c)
     _refuse_weak(case, c)
     if decision == "approve":
         _refuse_stale(case, c)
@@ -110,6 +111,14 @@ def checkpoint(case: Case, c: Any) -> list[Any]:
     if not c["approved"]:
         return [decided]
     return [decided, *go_on(case, None, c.get("facts", {}), approval=True)]
+
+
+def _refuse_passed_on(case: Case, c: Any) -> None:
+    """A word that a model passes on counts where that was switched on when the run began: the switch lies where a model can write."""
+    run, by = case.run, c.get("proof", {}).get("passed_on")
+    if by and run["pipeline"]["hash"] and by not in run["settings"].get("passed_on", ()):
+        message = f"run {run['id']} began before decisions could be passed on over {by}: only a person opens its gates"
+        raise Refused("not-switched-on", message, f"in a terminal of your own: tenuto {c['decision']} {run['id']}")
 
 
 def _refuse_weak(case: Case, c: Any) -> None:
