@@ -10,6 +10,7 @@ _HINT = "where a step stood the last time is a hint, never an answer"
 _WALL_CLOCK = "nothing is ever booked in wall_clock, and no limit is below 0: the sum never passes it"
 
 _AFTER = "todo() asks for the end of a visit only when these were done"
+_TIMES = "-1 or -2: no time is below 0"
 _STAY = "a visit that ends has its stay"
 
 EQUIVALENT: dict[str, str] = {
@@ -40,7 +41,6 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.visits:settled:logic:state is not None and state['open'] is None and bool(state['results']) and (not attempts_left(seat, state)) -> "
     "state is not None and state['open'] is None and (not attempts_left(seat, state))": "who has not answered yet has a try left",
     "tenuto.core.visits:ready:return:return [] -> return None": "gates and actions have no places, and are not asked for any",
-    "tenuto.core.decisions.engine:_is_done:return:return False -> return None": "asked whether it is done, both say no",
     "tenuto.core.decisions.engine:plan_visit:logic:kept and all((key_for(seat, item['id']) in kept for seat in seats_for(step, item))) -> "
     "all((key_for(seat, item['id']) in kept for seat in seats_for(step, item)))": "every item has a seat, and of nothing kept none is in it",
     "tenuto.core.decisions.engine:_made:filter:run['items'].items() if 'id' in one['extra'] -> run['items'].items()":
@@ -51,6 +51,9 @@ EQUIVALENT: dict[str, str] = {
     "told['name'] == 'DONE' and case.run['stay']['hop'].get('revises')": _STAY,
     "tenuto.core.decisions.engine:_reviewed:logic:step['rule'] != 'review' or stay is None -> step['rule'] != 'review'": _STAY,
     "tenuto.core.decisions.reviews:count_review:compare:value < before -> value <= before": "the same number again was passed over before",
+    "tenuto.core.durations:elapsed:number:1 -> 2": _TIMES,
+    "tenuto.core.durations:_overlapping:number:1 -> 2": _TIMES,
+    "tenuto.core.durations:item_of:logic:colon and rest[:5].lower() == 'task-' -> rest[:5].lower() == 'task-'": "without a colon there is no rest",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "

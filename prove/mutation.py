@@ -5,7 +5,7 @@
     compare    == for !=, < for <=, in for not in, is for is not        logic      and for or; one side left out
     not        taken away; a condition turned around                     number     one more; True for False
     word       a word that is compared with, another one                 sum        + for -, // for *
-    return     None instead of the value                                 drop       a statement left out, a refusal too
+    return     None instead of a value                                   drop       a statement left out, a refusal too
     choice     min for max, any for all                                  filter     a comprehension's condition left out
 
 What an error says is left alone: whether it is raised is a rule, its words are not.
@@ -146,7 +146,7 @@ def _of(node: ast.AST) -> Iterator[tuple[str, New]]:
         case ast.AugAssign() if type(node.op) in SUMS:
             yield "sum", ast.AugAssign(node.target, SUMS[type(node.op)](), node.value)
             yield "drop", ast.Pass()
-        case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value in (None, True, False)):
             yield "return", ast.Return(ast.Constant(None))
         case ast.Call(func=ast.Name(id=name)) if name in CHOICES:
             yield "choice", ast.Call(ast.Name(CHOICES[name], ast.Load()), node.args, node.keywords)

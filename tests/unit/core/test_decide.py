@@ -67,6 +67,8 @@ def test_the_repository_knows_its_current_run_who_owns_a_file_and_its_settings()
     assert do("ChangeSettings", changes={}) == [] and do("ChangeSettings", changes={"a": {"b": 1}}) == ["SettingsChanged"]
     do("ChangeSettings", changes={"a": {"c": 2}})
     assert repo["settings"] == {"a": {"b": 1, "c": 2}} and repo["version"] == 6
+    current: Any = {"type": "CurrentRunChanged", "run": "x", **AT}
+    assert fold_repo([current])["current"] == "x" and fold_repo([current])["version"] == 1
     assert fold_repo([], None) == new_repo() and fold_repo([], repo) is repo
     with pytest.raises(KeyError):
         apply_repo(repo, {"type": "Danced"})

@@ -33,6 +33,10 @@ def test_every_event_counts_and_leaves_its_time() -> None:
     assert (run["version"], run["updated_at"], run["told_at"]) == (2, T2, T0), "when it happened, where somebody says so"
     kept = fresh()
     assert fold([], kept) is kept and fold([]) == new_run()
+    asked = Asked()
+    events = list(asked.last)
+    asked.do("StartStep", step="a")
+    assert fold([*events, *asked.last]) == asked.run == fold(asked.last, fold(events)), "from the beginning, or from what was kept"
     with pytest.raises(KeyError):
         told(fresh(), "Danced")
 
