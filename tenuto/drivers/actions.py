@@ -16,6 +16,7 @@ from tenuto.drivers.planning import read_items
 from tenuto.drivers.record import write_record
 from tenuto.drivers.shown import act
 from tenuto.errors import Refused
+from tenuto.files.places import LARGEST
 from tenuto.knowledge.findings import findings, lessons
 from tenuto.workspace.turn import Turn
 
@@ -228,7 +229,7 @@ def _tier(root: str, base: str, folder: str) -> tuple[str, str]:
 def _lines(root: str, path: str) -> int:
     try:
         with open(os.path.join(root, path), "rb") as file:
-            return file.read().count(b"\n")
+            return file.read(LARGEST).count(b"\n")
     except OSError:
         return 0
 

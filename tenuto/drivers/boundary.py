@@ -70,9 +70,9 @@ class Boundary:
         group = self._read(job)
         if job.isolated or len(group) < 2:
             ours = {} if job.isolated else written_by_us(self.workspace)
-            return [path for path in changed if path not in ours]
+            return [git.in_words(path) for path in changed if path not in ours]
         files = [*job.boundary()["files"], *job.item_patterns()]
-        return [path for path in changed if any(matches(path, name) for name in files)]
+        return [git.in_words(path) for path in changed if any(matches(path, name) for name in files)]
 
     def strayed(self, job: Job, changed: list[str], flying: list[str]) -> str:
         """What lies outside every boundary, in words; empty when all is well."""
@@ -82,7 +82,7 @@ class Boundary:
             fresh = [path for path, sha in now.items() if before.get(path) != sha]
             if fresh:
                 self._save(self._strays, _load(self._strays) | {path: before.get(path) for path in fresh})
-                return f"files outside its work tree were changed: {', '.join(fresh[:5])} ({', '.join(flying)} were running)"
+                return f"files outside its work tree were changed: {_listed(fresh)} ({', '.join(flying)} were running)"
         if not changed:
             return ""
         ours = {} if job.isolated else written_by_us(self.workspace)
@@ -96,13 +96,12 @@ class Boundary:
         heavy = [path for path in changed if git.size(os.path.join(job.workdir, path)) > LARGEST]
         if heavy:
             self._save(self._strays, _load(self._strays) | dict.fromkeys(heavy))
-            return f"files of more than {LARGEST >> 20} MiB were written, which nobody can keep: {', '.join(heavy[:5])}"
+            return f"files of more than {LARGEST >> 20} MiB were written, which nobody can keep: {_listed(heavy)}"
         if not outside:
             return ""
         running = [name for name in group if name in flying]
         blame = f"{', '.join(running)} were running" if len(running) > 1 else job.name
-        more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
-        return f"files outside the boundary were changed: {', '.join(outside[:5])}{more} ({blame})"
+        return f"files outside the boundary were changed: {_listed(outside)} ({blame})"
 
     def _around(self, job: Job) -> git.Photograph:
         """What is not committed in the run's own tree, while items work in trees of their own."""
@@ -156,14 +155,19 @@ class Boundary:
     def _save(self, path: str, value: Any) -> None:
         """Renamed into place: a kill in the middle must not leave agents without a boundary."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + ".new", "w", encoding="utf-8") as file:
+        with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:  # names are bytes
             file.write(dumps(value))
         os.replace(path + ".new", path)
 
 
+def _listed(paths: list[str]) -> str:
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return ", ".join(git.in_words(path) for path in paths[:5]) + more
+
+
 def _load(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return dict(loads(file.read()))
     except (OSError, ValueError):
         return {}

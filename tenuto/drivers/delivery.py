@@ -22,7 +22,7 @@ from typing import Any
 from tenuto.core.budget import time_left
 from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.records import Run
-from tenuto.drivers import claims, receipts
+from tenuto.drivers import claims, git, receipts
 from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
 from tenuto.drivers.continuing import may_go_on
@@ -202,8 +202,8 @@ def _take_over(
         if "commit" in merged:
             receipt["merged"] = merged["commit"]
             return verdict, summary
-        receipt["conflict"] = merged["conflict"]
-        verdict, summary = "NEEDS_REVISION", merged["conflict"]
+        receipt["conflict"] = git.in_words(merged["conflict"])
+        verdict, summary = "NEEDS_REVISION", receipt["conflict"]
     receipt["kept"] = engine.trees.keep(job, changed, summary)
     receipt["outputs"] = {}  # they lie in the attempt's tree, and are no part of the run
     return verdict, summary
@@ -236,14 +236,14 @@ def _where(engine: Any, job: Job) -> Where:
 
 def keep(path: str, value: Any) -> None:
     """Renamed into place: whoever finds it finds all of it."""
-    with open(path + ".new", "w", encoding="utf-8") as file:
+    with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:  # names of files are bytes
         file.write(dumps(value))
     os.replace(path + ".new", path)
 
 
 def _kept(path: str) -> Any:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return loads(file.read())
     except FileNotFoundError:
         return {}

@@ -107,6 +107,11 @@ def photograph(root: str, base: str = "") -> Photograph | None:
     return {name: _hash(os.path.join(root, name)) for name in dict.fromkeys(names)}
 
 
+def in_words(path: str) -> str:
+    """For people and for the journal: a name that is no text (bytes that are no UTF-8) is told as one."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def differences(before: Photograph, after: Photograph) -> list[str]:
     return sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
 

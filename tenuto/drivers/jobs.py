@@ -229,7 +229,7 @@ class Job:
         if len(told) > _LONGEST_DIFF:
             told = f"{told[:_LONGEST_DIFF]}\n[cut here; all of it: git diff {base}]"
         new = "".join(f"new file, not yet known to git: {path}\n" for path in fresh if path)
-        return f"base commit: {base}\n{new}{told}"
+        return git.in_words(f"base commit: {base}\n{new}{told}")
 
     def _contract(self) -> list[str]:
         words = ", ".join(f"`{verdict}:`" for verdict in self.seat["verdicts"])
@@ -257,9 +257,9 @@ def find_seat(step: Any, name: str, mode: str) -> Seat:
 
 
 def existing(root: str, path: str) -> list[str]:
-    """The path, or what its pattern matches, where it exists below the root."""
+    """The path, or what its pattern matches, where it exists below the root; a name that is no text is no document's."""
     found = sorted(glob.glob(path, root_dir=root, recursive=True))
-    return [name for name in found if os.path.isfile(os.path.join(root, name))]
+    return [name for name in found if os.path.isfile(os.path.join(root, name)) and name == git.in_words(name)]
 
 
 def allows(boundary: dict[str, Any], path: str) -> bool:

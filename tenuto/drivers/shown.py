@@ -57,7 +57,7 @@ def keep_commits(turn: Turn, job: Any, base: str) -> None:
     for line in reversed(git.ask(job.workdir, "log", "--format=%H %s", f"{base}..{now}").out.splitlines()):
         sha, _, subject = line.partition(" ")
         if sha not in known:
-            turn.do(run["id"], {"do": "RecordCommit", "step": step, "hash": sha, "message": subject})
+            turn.do(run["id"], {"do": "RecordCommit", "step": step, "hash": sha, "message": git.in_words(subject)})
 
 
 def project_memory(workspace: Workspace) -> str:

@@ -41,15 +41,15 @@ class Ground:
         (self.root / ".tenuto" / "pipelines").mkdir(parents=True)
         (self.root / "code.txt").write_text("code\n")
 
-    def drive(self, agent: str, limit: str = "60s") -> Any:
-        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(PIPELINE.replace("1s", limit))
+    def drive(self, agent: str, limit: str = "60s", pipeline: str = PIPELINE) -> Any:
+        (self.root / ".tenuto" / "pipelines" / "small.yaml").write_text(pipeline.replace("1s", limit))
         subprocess.run(["git", "-C", str(self.root), "add", "."], check=True)
         subprocess.run(["git", "-C", str(self.root), "commit", "-q", "-m", "begin"], check=True)
         self.workspace = tenuto.open(str(self.root))
         name = start(self.workspace, "Add dark mode", "small")["id"]
         return Engine(self.workspace, name, Crew(f"command:{agent}"), {}).drive()
 
-    def shell(self, script: str, limit: str = "60s") -> Any:
+    def shell(self, script: str, limit: str = "60s", pipeline: str = PIPELINE) -> Any:
         """The agent is this script; $TRIES counts its starts."""
         path = self.folder / "agent.sh"
         count = self.folder / "tries"
@@ -57,7 +57,7 @@ class Ground:
             f"#!/bin/sh\necho x >> {count}; TRIES=$(wc -l < {count})\ncat > {self.folder}/prompt\n{script}\n"
         )
         path.chmod(0o755)
-        return self.drive(str(path), limit)
+        return self.drive(str(path), limit, pipeline)
 
 
 @pytest.fixture
@@ -197,3 +197,23 @@ def test_an_agent_that_stops_its_supervisor_does_not_hang_the_run(ground: Ground
     run = ground.shell('[ $TRIES = 2 ] || { kill -STOP $PPID; sleep 600; }; ' + WRITE + 'echo "DONE: designed"', "1s")
     assert [attempt["verdict"] for attempt in run["attempts"].values()] == ["ERROR", "DONE"]
     assert "the time limit was reached" in summaries(run)[0]
+
+
+def test_names_and_texts_that_are_no_text_are_told_and_end_nothing(ground: Ground) -> None:
+    """Bytes that are no UTF-8, in the name of a file, in a file that the next agent is shown, in the subject of a commit."""
+    name = "$(printf 'odd\\nname\\377')"
+    commit = 'git add -A; git -c user.name=a -c user.email=a@b commit -qm "$(printf \'\\351\')"'
+    run = ground.shell(f'[ $TRIES = 2 ] || {{ printf "\\351" > code.txt; touch "{name}"; {commit}; }}; {WRITE} echo "DONE: designed"')
+    first, second = run["attempts"].values()
+    assert (first["verdict"], second["verdict"], run["status"]) == ("ERROR", "DONE", "completed")
+    assert "files outside the boundary were changed: code.txt, odd\nname\\xff" in first["summary"]
+
+
+def test_a_change_that_is_no_text_is_shown_to_a_reviewer_all_the_same(ground: Ground) -> None:
+    """A file in Latin-1 that somebody changed since the run's start."""
+    (ground.root / "code.txt").write_bytes("caf\u00e9\n".encode("latin-1"))
+    pipeline = PIPELINE.replace("out: design.md, memory: write", "out: design.md, memory: write, touches: '**', context: [git-diff]")
+    shown = pipeline + "  - {id: review, agent: {role: r-quality, out: review.md, context: [git-diff]}}\n"
+    run = ground.shell(WRITE + "printf 'th\\351\\n' > code.txt; echo 'DONE: designed'", pipeline=shown)
+    assert run["status"] == "completed"
+    assert "th\\xe9" in (ground.folder / "prompt").read_text()
