@@ -78,6 +78,7 @@ class Engine:
                 ended = [name for name in ended if name in flying]  # somebody else may have ended one
                 self.setups, self.checks = ({n: d for n, d in c.items() if n in flying} for c in (self.setups, self.checks))
                 ended += self.wait([name for name in flying if name not in ended])
+                self._refuse_removed()
                 for name in delivery.in_turn(self, run, ended, flying):
                     if not delivery.is_held(self, run, name):
                         ended.remove(name)
@@ -135,6 +136,13 @@ class Engine:
             yield
         finally:
             os.close(file)
+
+    def _refuse_removed(self) -> None:
+        """Without its journal and what supervisors keep, an engine would start the same agent again and again."""
+        if not os.path.exists(f"{self.folder}/engine.lock"):
+            state = self.workspace.state
+            hint = "bring it back from a backup (tenuto import), or begin a new run"
+            raise Refused("state-removed", f"{state} was removed while run {self.name} was under way", hint, path=state)
 
     # ---- what needs no waiting
 

@@ -15,6 +15,7 @@ import tenuto
 from tenuto.agents.crew import Crew
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
+from tenuto.errors import Refused
 from tenuto.testing import rogues
 
 D = "docs/feature/add-dark-mode"
@@ -217,3 +218,9 @@ def test_a_change_that_is_no_text_is_shown_to_a_reviewer_all_the_same(ground: Gr
     run = ground.shell(WRITE + "printf 'th\\351\\n' > code.txt; echo 'DONE: designed'", pipeline=shown)
     assert run["status"] == "completed"
     assert "th\\xe9" in (ground.folder / "prompt").read_text()
+
+
+def test_an_agent_that_removes_what_tenuto_keeps_ends_the_engine_and_is_not_started_for_ever(ground: Ground) -> None:
+    with pytest.raises(Refused, match="was removed while run add-dark-mode was under way"):
+        ground.shell(WRITE + "rm -rf .git; echo 'DONE: designed'")
+    assert (ground.folder / "tries").read_text().count("x") == 1
