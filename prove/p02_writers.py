@@ -12,7 +12,9 @@ The broken variant writes what it read before, whoever wrote since.
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -53,14 +55,17 @@ class Writer:
         while began < self.count and not self.failed:
             words = [str(self.root), self.name, str(began), str(self.count), str(self.own), *(["broken"] if self.broken else [])]
             command = python(str(ROOT / "prove" / "writer.py"), *words)
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
+            # A group of its own: what it has started is killed with it, or would make a late update that nobody was answered.
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True
+            ) as process:
                 assert process.stdout is not None and process.stderr is not None
                 killed = False
                 for line in process.stdout:
                     self.answered.append(int(line))
                     if self.random.random() < KILLED and not killed:
                         # At any moment of the next update, not at its beginning.
-                        timer = threading.Timer(self.random.random() * 0.02, process.kill)
+                        timer = threading.Timer(self.random.random() * 0.02, _kill_group, [process.pid])
                         timer.start()
                         killed = True
                         self.kills += 1
@@ -68,6 +73,13 @@ class Writer:
             if process.returncode not in (0, -9):
                 self.failed = said[-300:] or f"ended with {process.returncode}"
             began = self.answered[-1] + 1 if self.answered else began
+
+
+def _kill_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it had ended by itself
 
 
 def _race(writers: int, count: int, own: int, tell: Progress, broken: bool) -> Result:
