@@ -46,9 +46,14 @@ def require_person(what: str, command: str) -> None:
         raise Refused("agent-decides", message, f"in a terminal of your own: {command}", agent=found)
 
 
+def is_in_attempt(state: str) -> bool:
+    """Of this very repository, whose state that is."""
+    return any(directory.startswith(f"{state}/attempts/") for directory in _supervised())
+
+
 def refuse_attempts(state: str, what: str) -> None:
-    """What nobody may do who works in an attempt of this very repository; in another one it may be what the work is about."""
-    if any(directory.startswith(f"{state}/attempts/") for directory in _supervised()):
+    """What nobody may do who works in an attempt of this repository; in another one it may be what the work is about."""
+    if is_in_attempt(state):
         message = f"An agent cannot {what}: it works in an attempt that somebody else leads"
         raise Refused("agent-leads", message, "do what your own prompt asks for, and end with its verdict")
 

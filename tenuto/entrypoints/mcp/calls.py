@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tenuto.entrypoints.mcp import shapes
 from tenuto.entrypoints.mcp.resources import uri_of
-from tenuto.entrypoints.mcp.tools import APPROVE, TOOLS, Tool
+from tenuto.entrypoints.mcp.tools import APPROVE, INSIDE, INSTRUCTIONS, TOOLS, Tool
 from tenuto.errors import BadInput, NotFound, Refused, TenutoError
+from tenuto.workspace.guard import is_in_attempt
 
 if TYPE_CHECKING:
     from tenuto.core.records import Run
@@ -25,12 +26,18 @@ MOST_INLINE = 40_000  # characters of prompts in one answer: clients cut what is
 
 
 class Desk:
-    """What one connection asks of one repository. `approve` is what the user had switched on when the server started."""
+    """What one connection asks of one repository. `approve` is what the user had switched on when the server started.
+
+    To an agent that the engine started, in whose program the user has this server, only what looks is shown.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.approve = _switched_on(workspace.root)
         self.tools: tuple[Tool, ...] = (*TOOLS, APPROVE) if self.approve else TOOLS
+        self.instructions = INSTRUCTIONS
+        if is_in_attempt(workspace.state):
+            self.tools, self.instructions = tuple(tool for tool in TOOLS if not tool.changes), INSIDE
 
     def call(self, name: str, given: Any) -> Record:
         tool = next((tool for tool in self.tools if tool.name == name), None)

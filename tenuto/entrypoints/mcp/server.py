@@ -22,7 +22,7 @@ from tenuto.entrypoints.envelope import explain, failure, understand
 from tenuto.entrypoints.inert import inert_json
 from tenuto.entrypoints.mcp import resources
 from tenuto.entrypoints.mcp.calls import Desk
-from tenuto.entrypoints.mcp.tools import INSTRUCTIONS, Tool
+from tenuto.entrypoints.mcp.tools import Tool
 from tenuto.workspace.open import open_workspace
 
 Made = TypeVar("Made")
@@ -42,7 +42,7 @@ class Serving:
     async def run(self) -> None:
         self.desk = await self.asked(self.open)
         server: Server[Any] = Server(
-            "tenuto", version=tenuto.__version__, title="Tenuto", instructions=INSTRUCTIONS, on_list_tools=self.list_tools,
+            "tenuto", version=tenuto.__version__, title="Tenuto", instructions=self.desk.instructions, on_list_tools=self.list_tools,
             on_call_tool=self.call_tool, on_list_resources=self.list_resources, on_read_resource=self.read_resource,
             on_list_resource_templates=self.list_templates,
         )  # fmt: skip

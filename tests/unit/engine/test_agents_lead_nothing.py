@@ -69,3 +69,27 @@ def test_elsewhere_it_may_do_as_it_likes(told: Callable[..., list[str]], tmp_pat
     (other / ".tenuto/pipelines").mkdir(parents=True)
     (other / ".tenuto/pipelines/one.yaml").write_text(ONE)
     assert told(("-C", str(other), "run", "There", "--pipeline", "one", "--start-only"), ("-C", str(other), "next")) == ["", ""]
+
+
+def test_its_mcp_server_shows_it_what_looks_and_tells_it_no_loop(repository: Path, tmp_path: Path, say: Say) -> None:
+    """Codex, Claude Code and others start the server that their user has installed, inside an attempt as well."""
+    (repository / ".tenuto/pipelines/one.yaml").write_text(ONE)
+    looks = f"""\
+import json, os, tenuto
+from tenuto.entrypoints.mcp.calls import Desk
+from tenuto.errors import TenutoError
+desk = Desk(tenuto.open("."))
+try:
+    desk.call("start", {{"request": "Another one"}})
+except TenutoError as error:
+    code = error.code
+json.dump([[tool.name for tool in desk.tools], desk.instructions, code], open({str(tmp_path / "seen")!r}, "w"))
+for path in os.environ["TENUTO_OUTPUTS"].splitlines():
+    open(path, "w").write("x")
+print("DONE: looked")
+"""
+    (tmp_path / "looks.py").write_text(looks)
+    assert say("run", "Add it", "--pipeline", "one", "--name", "mine", "--agent", f"command:{sys.executable} {tmp_path}/looks.py").status == 0
+    names, instructions, code = json.loads((tmp_path / "seen").read_text())
+    assert names == ["status", "query", "retrieve", "list", "metrics"] and code == "no-such-tool"
+    assert "somebody else leads" in instructions and "next" not in instructions
