@@ -165,6 +165,7 @@ def test_a_stage_that_begins_again_voids_what_it_and_those_behind_it_had() -> No
     told(run, "StageRestarted", T2, stage="ONE", reason="r", to="a", extra={"who": "ada"})
     assert run["restarts"] == [{"stage": "ONE", "reason": "r", "at": T2, "restart": 1, "who": "ada"}]
     assert {step: state["status"] for step, state in run["steps"].items()} == {"z": "completed", "a": "pending", "b": "pending"}
+    assert run["steps"]["b"] == {"status": "pending", "iteration": 0, "verdict": None}
     assert list(run["reviews"]) == ["z"] and list(run["artifacts"]) == ["z"]
     last = run["visits"][-1]
     assert (last["status"], last["ended_at"], last["duration_ms"], last["closed"]) == ("failed", T2, 3000, run["version"] - 1)

@@ -87,7 +87,7 @@ def test_the_outputs_of_a_cluster_are_its_aggregators_or_its_members() -> None:
     ended(run)
     run.all_say()
     ended(run, "NEEDS_REVISION")
-    assert taken(run)["queue"][0]["findings"] == ["z.md"]
+    assert taken(run)["queue"][0]["findings"] == ["z.md"] and "again" not in taken(run)["queue"][-1], "all of them, again"
     bare = Driven(steps(one("a"), cluster("c", "", "on: {ERROR: {route: [a, c], at_most: 1, then: halt}}")))
     ended(bare)
     ended(bare, "ERROR")
@@ -250,3 +250,106 @@ def test_within_a_stage_and_on_a_way_back_no_proof_is_needed() -> None:
     assert ended(run)[-1]["type"] == "RouteTaken" and run.run["queue"][0]["step"] == "c"
     ended(run, "NEEDS_REVISION")
     assert run.run["status"] == "running" and run.run["queue"][0]["step"] == "a"
+
+
+# ---- each rule by itself
+
+
+def case(queue: Any = (), **more: Any) -> Any:
+    from tenuto.core.decide import Case
+    from tenuto.core.fold import new_repo, new_run
+
+    run: Any = {**new_run(), "id": "x", "queue": list(queue), **more}
+    steps = [{"id": name, "stage": stage, "number": name, "aggregate": None, "evidence_for_next": [f"{name}.md"], "when": "always"} for name, stage in (("a", "ONE"), ("b", "TWO"), ("c", "TWO"), ("d", ""))]
+    pipeline = {"steps": steps, "memory": "", "documents": "docs/{slug}", "switches": {}}
+    return Case(pipeline, new_repo(), run, {"at": "2026-11-15T10:00:00.000Z", "by": "ada"})
+
+
+def step(name: str = "b", stage: str = "", kind: str = "agent", **on: Any) -> Any:
+    return {"id": name, "kind": kind, "stage": stage, "on": on, "agent": {"out": []}, "modes": {}, "aggregate": None}
+
+
+def outcome(name: str = "ERROR", reason: str = "", *because: str) -> Any:
+    return {"name": name, "because": list(because), "reason": reason}
+
+
+def to(name: str, **more: Any) -> Any:
+    return {"do": "go_on", "to": name, "carry": "", **more}
+
+
+def route(*names: str, **more: Any) -> Any:
+    hops = [{"step": name, "mode": "", "only": [], "items": ""} for name in names]
+    return {"do": "route", "route": hops, "because": "", "otherwise": None, "then": None, "at_most": 1, "counter": "k", "with": [], "restart": "", "resets": [], **more}
+
+
+def followed(at: Any, where: Any, what: Any) -> list[Any]:
+    from tenuto.core.follow import follow
+
+    return follow(at, where, what)
+
+
+def types(events: list[Any]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+FAIL: Any = {"do": "fail", "reason": ""}
+
+
+def test_an_outcome_that_the_table_does_not_have_is_an_error_and_without_one_the_run_fails() -> None:
+    odd = outcome("ESCALATE")
+    assert followed(case(), step(ERROR=to("d")), odd)[0]["queue"][0]["step"] == "d"
+    assert types(followed(case(), step(DONE=to("d")), odd)) == ["Failed"]
+    assert types(followed(case(), step(ERROR=FAIL, ESCALATE=to("d")), odd)) == ["RouteTaken"]
+
+
+def test_a_way_back_for_another_reason() -> None:
+    back = {"because": "m"}
+    assert types(followed(case(), step(ERROR=route("a", "b", **back, then=to("d"))), outcome("ERROR", "", "n"))) == ["RouteTaken"]
+    assert followed(case(), step(ERROR=route("a", "b", **back, then=to("d"))), outcome("ERROR", "", "n"))[0]["queue"][0]["step"] == "d", "what is said for then"
+    assert types(followed(case(), step(ERROR=route("a", "b", **back)), outcome("ERROR", "", "n"))) == ["Failed"]
+    assert followed(case(), step(ERROR=route("a", "b", **back)), outcome("ERROR", "", "n", "m"))[0]["route"] == "k"
+
+
+def test_a_block_names_the_stage_and_the_step_waits() -> None:
+    for stage in ("ONE", ""):
+        again, blocked = followed(case([{"step": "c"}]), step(stage=stage, ERROR={"do": "block", "reason": "look"}), outcome())
+        assert ([hop["step"] for hop in again["queue"]], blocked["reason"], blocked["stage"], blocked["missing"]) == (["b", "c"], "look", stage or None, [])
+
+
+def test_a_way_back_may_begin_a_stage_again() -> None:
+    done = [{"stage": "ONE"}, {"stage": "TWO"}, {"stage": "ONE"}]
+    taken, restarted = followed(case(restarts=done), step(ERROR=route("a", "b", restart="ONE")), outcome("ERROR", "too bad"))
+    assert (restarted["stage"], restarted["to"], restarted["reason"], taken["reason"]) == ("ONE", "a", "b: too bad (restart 3)", "too bad")
+    assert followed(case(), step(ERROR=route("a", "b", restart="ONE")), outcome())[1]["reason"] == "b: ERROR (restart 1)"
+    assert types(followed(case(), step(ERROR=route("a", "b")), outcome())) == ["RouteTaken"]
+
+
+def test_what_waits_and_where_it_goes_on() -> None:
+    def waits(name: str, *queue: str) -> Any:
+        return followed(case([{"step": one, "mark": 1} for one in queue]), step("a", DONE=to("c"), ERROR=to("c")), outcome(name))[0]["queue"]
+
+    assert [hop["step"] for hop in waits("DONE", "b", "d")] == ["b", "d"], "a hop that is done leads to the next hop"
+    assert [hop["step"] for hop in waits("ERROR", "b", "d")] == ["c", "d"] and [hop["step"] for hop in waits("ERROR", "b")] == ["c"]
+    assert waits("ERROR", "b", "c", "d") == [{"step": "c", "mark": 1}, {"step": "d", "mark": 1}], "the hop that waits for it, with what it was told"
+    assert [hop["step"] for hop in waits("ERROR")] == ["c"]
+
+
+def test_only_a_way_forward_needs_proof() -> None:
+    back = case([{"step": "a"}])
+    assert types(followed(back, step("b", "TWO", DONE=to("c")), outcome("DONE"))) == ["RouteTaken"] and back.run["status"] != "blocked"
+
+
+def attempt(name: str, seat: str, summary: str, verdict: str = "ERROR", item: str | None = None) -> Any:
+    return {"step": name, "item": item, "summary": summary, "verdict": verdict, "extra": {"seat": seat}}
+
+
+@pytest.mark.parametrize(("attempts", "because", "error"), [
+    ([attempt("b", "m", "mine"), attempt("a", "m", "another step's")], ["m"], "b ended with ERROR (m): r: mine"),
+    ([attempt("b", "m", "first"), attempt("b", "m", "last"), attempt("b", "n", "another's")], ["m"], "b ended with ERROR (m): r: last"),
+    ([attempt("b", "m", "fine", "DONE")], ["m"], "b ended with ERROR (m): r"), ([attempt("b", "m", "x")], [], "b ended with ERROR: r"),
+    ([attempt("b", "m@1", "an item's", item="1")], ["1"], "b ended with ERROR (1): r: an item's"), ([attempt("b", "m", "r")], ["m"], "b ended with ERROR (m): r"),
+    ([attempt("b", "m", "z" * 400)], ["m"], "b ended with ERROR (m): r: " + "z" * 300), ([], ["m"], "b ended with ERROR (m): r"),
+])  # fmt: skip
+def test_what_a_failure_says(attempts: Any, because: list[str], error: str) -> None:
+    at = case(attempts={str(number): one for number, one in enumerate(attempts)})
+    assert followed(at, step(), outcome("ERROR", "r", *because))[0]["error"] == error
