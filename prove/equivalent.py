@@ -11,6 +11,8 @@ _WALL_CLOCK = "nothing is ever booked in wall_clock, and no limit is below 0: th
 
 _AFTER = "todo() asks for the end of a visit only when these were done"
 _TIMES = "-1 or -2: no time is below 0"
+_ANYTHING = "asked only whether there is anything"
+_NO_SEATS = "gates and actions have no seats, so that nobody there was lost"
 _STAY = "a visit that ends has its stay"
 
 EQUIVALENT: dict[str, str] = {
@@ -54,6 +56,30 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.durations:elapsed:number:1 -> 2": _TIMES,
     "tenuto.core.durations:_overlapping:number:1 -> 2": _TIMES,
     "tenuto.core.durations:item_of:logic:colon and rest[:5].lower() == 'task-' -> rest[:5].lower() == 'task-'": "without a colon there is no rest",
+    "tenuto.core.follow:_leave:return:return [] -> return None": _ANYTHING,
+    "tenuto.core.follow:_leave:return:return [] -> return None #2": _ANYTHING,
+    "tenuto.core.follow:_leave:return:return [] -> return None #3": _ANYTHING,
+    "tenuto.core.follow:_leave:return:return [] -> return None #4": _ANYTHING,
+    "tenuto.core.follow:_why:return:return '' -> return None": _ANYTHING,
+    "tenuto.core.follow:_leave:logic:ahead and following in stages and (stages.index(following) < stages.index(step['stage'])) -> "
+    "following in stages and stages.index(following) < stages.index(step['stage'])": "what is COMPLETE is the stage of no step",
+    "tenuto.core.follow:_leave:logic:ahead and following in stages and (stages.index(following) < stages.index(step['stage'])) -> "
+    "ahead and stages.index(following) < stages.index(step['stage'])": "a step that lies ahead has its stage in the pipeline",
+    "tenuto.core.follow:_leave:compare:stages.index(following) < stages.index(step['stage']) -> stages.index(following) <= stages.index(step['stage'])":
+        "the same stage was looked at before",
+    "tenuto.core.follow:_route:logic:step['kind'] == 'gate' and run['decisions'] -> step['kind'] == 'gate'": "a gate sends back by a decision",
+    "tenuto.core.follow:_lost:logic:stay is None or step['kind'] not in ('agent', 'cluster', 'waves') -> step['kind'] not in ('agent', 'cluster', 'waves')": _STAY,
+    "tenuto.core.follow:_lost:logic:stay is None or step['kind'] not in ('agent', 'cluster', 'waves') -> "
+    "stay is None and step['kind'] not in ('agent', 'cluster', 'waves')": _NO_SEATS,
+    "tenuto.core.follow:_lost:logic:stay is None or step['kind'] not in ('agent', 'cluster', 'waves') -> stay is None": _NO_SEATS,
+    "tenuto.core.follow:_lost:return:return [] -> return None": _ANYTHING,
+    "tenuto.core.progress:released:logic:run['position'] or '' -> run['position']": "no step is called None",
+    "tenuto.core.progress:released:logic:run['position'] or '' -> run['position'] #2": "where a step is known, the run is in it",
+    "tenuto.core.rules:worse:logic:verdict or '' -> verdict": "neither is a verdict",
+    "tenuto.core.rules:_enough:number:1 -> 2": "every row that gets here has a number",
+    "tenuto.core.rules:_said:logic:', '.join(names) or 'nobody' -> ', '.join(names)": "the rows that name somebody hold because of somebody",
+    "tenuto.core.rules:_severity:logic:issue.get('severity') or '' -> issue.get('severity')": "neither is on any scale",
+    "tenuto.core.rules:_flaw:logic:answer.get('audit_type') or '' -> answer.get('audit_type')": "neither word is in None",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "

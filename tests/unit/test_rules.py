@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.rules import RULES, audit, over_members, review, severity_rank, worse
+from tenuto.core.rules import RULES, audit, is_severity, over_members, review, severity_rank, worse
 
 if TYPE_CHECKING:
     from tenuto.core.pipeline_records import Weight
@@ -330,3 +330,18 @@ def test_audit_that_cannot_be_read_goes_to_a_person(answer: object) -> None:
     found = audit(answer)
     assert found["verdict"] == "ESCALATE"
     assert found["reason"]
+
+
+def test_audit_without_issues_or_a_verdict() -> None:
+    assert audit({"verdict": "PASS"}) == {"verdict": "PASS", "reason": ""}
+    assert audit({"issues": []}) == {"verdict": "ESCALATE", "reason": "the audit's verdict is ''"}
+
+
+def test_a_reason_names_those_it_is_about() -> None:
+    members: Any = [{"name": name, "verdict": verdict, "weight": "normal", "first": False, "severities": []} for name, verdict in (("a", "ERROR"), ("b", None), ("c", "DONE"))]
+    assert over_members("v", members)["reason"] == "a, b failed or did not answer"
+
+
+@pytest.mark.parametrize(("word", "yes"), [("High", True), (" blocker ", True), ("minor", True), ("CRITICAL", True), ("odd", False), ("", False)])
+def test_which_words_are_severities(word: str, yes: bool) -> None:
+    assert is_severity(word) is yes

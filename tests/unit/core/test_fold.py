@@ -224,6 +224,9 @@ def test_what_is_set_aside_is_free_again_and_what_was_used_is_spent() -> None:
     assert (never["budget"]["reserved"], never["budget"]["spent"]) == ({"tokens": 0}, {})
     again = answered(sent(run, "v", T2), "v", T2, {"tokens": 2})
     assert again["budget"]["dearest"]["tokens"] == 7 and again["budget"]["spent"]["tokens"] == 12
+    assert answered(sent(fresh()), usage={"tokens": 0})["budget"]["dearest"] == {}, "what cost nothing"
+    adopted = fresh(flying=["t"], attempts={"t": sent(fresh())["attempts"]["t"]})
+    assert answered(adopted)["budget"]["busy_ms"] == 0, "nobody knows since when it was under way"
     assert told(fresh(), "BudgetChanged", limits={"tokens": 1}, steps={"s": {"attempts": 2}})["budget"]["steps"]["s"]["limits"] == {"attempts": 2}
 
 
@@ -350,6 +353,12 @@ def test_a_hop_begins_a_stay_and_ends_it() -> None:
     assert run["stay"] is None
 
 
+def test_what_waits_for_another_step_goes_on_waiting() -> None:
+    run = fresh(driver="engine", queue=[{"step": "u"}])
+    told(run, "StepStarted", step="s", item=None, iteration=1, hop={"step": "s"})
+    assert run["queue"] == [{"step": "u"}] and run["stay"]["step"] == "s"
+
+
 def test_where_some_go_again_what_the_others_said_still_counts() -> None:
     words = {"s": {"a": 1, "b": 2, "z": 3}}
 
@@ -387,6 +396,8 @@ def test_seats_are_taken_freed_and_answered() -> None:
     assert (seat["results"], seat["severities"], seat["answer"], seat["open"]) == (["LOST", "ERROR"], ["Low"], {"x": 1}, None)
     sent(run, "heard of")
     answered(run, "heard of")
+    sent(run, "never started")
+    told(run, "AttemptLost", attempt="never started", reason="", ran=False)
     assert list(run["stay"]["seats"]) == ["a@1"], "who has no seat takes none"
     apart = answered(sent(fresh(), extra={"seat": "a"}))
     assert apart["stay"] is None
@@ -399,7 +410,8 @@ def test_items_of_a_stay() -> None:
     told(run, "ItemsPlanned", items=items, waves=[["1", "2"], ["3"]], groups=[["1"], ["2"], ["3"]], notes=[], made=["a@1", "b@1"])
     stay = run["stay"]
     assert (stay["planned"], stay["left"], stay["wave_of"], stay["group_of"]) == (True, ["1", "2", "3"], {"1": 0, "2": 0, "3": 1}, {"1": 0, "2": 1, "3": 2})
-    assert stay["seats"].keys() == {"a@1", "b@1"} and stay["seats"]["b@1"]["results"] == ["DONE"] and {one["status"] for one in run["items"].values()} == {"pending"}
+    assert stay["seats"].keys() == {"a@1", "b@1"} and stay["seats"]["b@1"]["results"] == ["DONE"] and stay["seats"]["b@1"]["tries"] == 0
+    assert stay["seats"]["a@1"] == {"results": ["DONE"]} and {one["status"] for one in run["items"].values()} == {"pending"}
     stay["busy"] = ["1", "2", "3"]
     told(run, "ItemChanged", item="1", status="running", files=[], harmless=False)
     assert stay["left"] == ["1", "2", "3"]
@@ -430,6 +442,10 @@ def test_somebody_takes_over_by_hand_and_the_stay_waits() -> None:
     assert (left["status"], left["ended_at"], left["duration_ms"], left["closed"], run["steps"]["s"]["status"]) == ("skipped", T1, 1000, 1, "pending")
     assert (run["position"], run["steps"]["q"]["status"], run["visits"][-1]["step"], run["visits"][-1]["iteration"]) == ("q", "running", "q", 3)
     assert (run["visits"][-1]["started_at"], run["visits"][-1]["status"]) == (T1, "running")
+    assert run["visits"][-1]["retries"] == 0
+    there = fresh(schedule=[{"step": "p"}, {"step": "q"}], order="strict", driver="engine", position="p", visits=[{"step": "q", "status": "success"}])
+    told(there, "DriverChanged", driver="manual", pipeline={})
+    assert there["position"] == "p", "who is in a step of the order stays there"
     free = stayed()
     told(free, "DriverChanged", driver="manual", pipeline=free["pipeline"])
     assert free["position"] == "s" and len(free["visits"]) == 1, "without an order nothing is begun"

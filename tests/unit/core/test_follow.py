@@ -353,3 +353,34 @@ def attempt(name: str, seat: str, summary: str, verdict: str = "ERROR", item: st
 def test_what_a_failure_says(attempts: Any, because: list[str], error: str) -> None:
     at = case(attempts={str(number): one for number, one in enumerate(attempts)})
     assert followed(at, step(), outcome("ERROR", "r", *because))[0]["error"] == error
+
+
+# ---- agents that were lost
+
+
+def chair(name: str) -> Any:
+    return {"id": name, "retry": {"ERROR": 0, "NEEDS_REVISION": 0, "LOST": 0}, "questions": 0, "weight": "normal", "verdicts": ["DONE", "NEEDS_REVISION", "ERROR"], "out": []}
+
+
+def together(aggregate: Any = None, **on: Any) -> Any:
+    return {**step(kind="cluster", **on), "cluster": {"first": None, "members": [chair(name) for name in "lmno"], "quorum": 4}, "aggregate": aggregate}
+
+
+def heard(**seats: list[str]) -> Any:
+    states = {key: {"results": results, "open": None, "tries": len(results), "severities": [], "answer": None} for key, results in seats.items()}
+    return {"step": "b", "hop": {"step": "b", "mode": "deep"}, "seats": states}
+
+
+def test_a_run_fails_for_what_an_agent_said_and_not_for_one_that_was_lost() -> None:
+    stay = heard(l=["LOST", "DONE"], m=["LOST"], n=["ERROR"], o=["NEEDS_REVISION"], z=["DONE"])
+    where = together(chair("z"), ERROR=FAIL)
+    assert types(followed(case(stay=stay), where, outcome("ERROR", "", "n"))) == ["Failed"], "m was lost, and it is not about m"
+    again, paused = followed(case([{"step": "c"}], stay=stay), where, outcome("ERROR", "", "n", "m"))
+    assert (again["type"], [hop["step"] for hop in again["queue"]], again["queue"][0]["mode"], again["reason"]) == ("RouteTaken", ["b", "c"], "deep", "LOST")
+    assert list(again["queue"][0]["kept"]) == ["l", "o"], "what was answered is kept; whoever draws the conclusion draws it anew"
+    assert (paused["type"], paused["step"]) == ("Paused", "b") and paused["reason"].endswith(": m")
+    told = {"plan": [], "seats": [chair("m")], "per_item": "named", "default": "m"}
+    items = {**step(kind="waves", ERROR=FAIL), "waves": told}
+    again, paused = followed(case(stay=heard(**{"m@1": ["LOST"], "m@2": ["DONE"]})), items, outcome("ERROR", "", "1"))
+    assert again["queue"][0]["kept"] == {} and paused["reason"].endswith(": m for 1"), "items that are done are known as such"
+    assert types(followed(case(stay=heard(**{"m@1": ["LOST"], "m@2": ["ERROR"]})), items, outcome("ERROR", "", "2"))) == ["Failed"]
