@@ -80,6 +80,7 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.rules:_said:logic:', '.join(names) or 'nobody' -> ', '.join(names)": "the rows that name somebody hold because of somebody",
     "tenuto.core.rules:_severity:logic:issue.get('severity') or '' -> issue.get('severity')": "neither is on any scale",
     "tenuto.core.rules:_flaw:logic:answer.get('audit_type') or '' -> answer.get('audit_type')": "neither word is in None",
+    "tenuto.core.tickets:step_number:number:True -> False": "one list was made from the other: they are of one length",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "

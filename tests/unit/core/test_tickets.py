@@ -55,6 +55,7 @@ def test_the_task_that_was_delegated_last() -> None:
     (ticket(attempt(), decisions=[word("understanding", False), word("understanding", True)]), ["get_user_approval"]),
     (ticket(attempt(at=None, status="lost"), decisions=[word("understanding", False)]), ["address_feedback"]),
     (ticket(attempt(step="s1"), position="s1", schedule=[{"step": "s1", "stage": "planning"}]), ["get_user_approval"]),
+    (ticket(attempt(step="s2"), position="s2", schedule=[{"step": "s1", "stage": "planning"}, {"step": "s2", "stage": "integration"}]), ["get_user_approval"]),
     (ticket(attempt(step="s1"), position="s1", schedule=[{"step": "s1", "stage": "elsewhere"}]), ["proceed_to_next_step"]),
 ])  # fmt: skip
 def test_what_is_to_be_done_now(run: Any, actions: list[str]) -> None:
@@ -63,7 +64,7 @@ def test_what_is_to_be_done_now(run: Any, actions: list[str]) -> None:
 
 @pytest.mark.parametrize(("text", "number", "whole"), [
     ("implement_step_3", 3, None), ("step_3", 3, 3), ("step-3", 3, 3), ("Step 3", 3, 3), ("step_3_auth", 3, None), ("step3", 3, None), ("step", None, None), ("step_x", None, None),
-    ("stepper_3", None, None), ("3", None, None), ("step_3_step_4", 3, None), ("steps 3", None, None), (7, None, None),
+    ("stepper_3", None, None), ("3", None, None), ("step_3_step_4", 3, None), ("steps 3", None, None), ("task3", None, None), (7, None, None),
 ])  # fmt: skip
 def test_the_number_of_a_step(text: Any, number: int | None, whole: int | None) -> None:
     assert step_number(text) == number and step_number(text, whole=True) == whole

@@ -62,6 +62,14 @@ def test_what_the_next_attempt_goes_on_with(found: Any, follows: bool) -> None:
     assert visits.unfinished(run, "y") == ""
 
 
+@pytest.mark.parametrize(("chair", "results", "lost"), [
+    (seat(), ("LOST",), True), (seat(), ("ERROR",), False), (seat(), ("LOST", "ERROR"), False), (seat(error=1), ("LOST", "ERROR", "LOST"), True), (seat(), ("QUESTION",), False),
+    (seat(error=1), ("LOST", "DONE"), False), (seat(), (), False), (seat(error=1), ("LOST", "maybe", "ERROR"), False),
+])  # fmt: skip
+def test_who_failed_only_because_attempts_were_lost(chair: Any, results: tuple[str, ...], lost: bool) -> None:
+    assert visits.lost_its_tries(chair, state(*results)) is lost and visits.lost_its_tries(chair, None) is False
+
+
 # ---- clusters
 
 
