@@ -38,6 +38,7 @@ from tenuto.supervise.watching import wait_any
 from tenuto.workspace.turn import Turn, Workspace
 
 _BACKOFF = 1.0  # seconds before a transient failure is tried again, doubled each time
+_BAD_LUCK = 5  # attempts of one agent that certainly never started, while one engine was at work
 _GRACE = 1.5  # seconds between SIGTERM and SIGKILL: a time limit binds within two
 _OUTPUT_CAP = 32 << 20
 _RESTING = ("paused", "stopped", "parked", "blocked", "waiting_gate")  # nothing more starts
@@ -55,6 +56,7 @@ class Engine:
         self.folder = f"{workspace.state}/attempts/{run}"
         self.boundary = Boundary(workspace, self.folder)
         self.trees = Trees(workspace, run)
+        self._unstarted: dict[str, int] = {}  # how many attempts of a seat left no trace, since this engine began
         self._wake: dict[str, float] = {}  # attempts that wait for another start, and until when
         self.setups: dict[str, str] = {}  # attempts whose work tree is being set up, and where that command runs
         self.checks: dict[str, str] = {}  # attempts that have ended and are being checked
@@ -344,7 +346,13 @@ class Engine:
         turn.do(self.name, finished, pipeline)
 
     def lose(self, name: str, reason: str, ran: bool) -> None:
-        delivery.give_up(self, self.job(self.workspace.load(self.name), name))
+        job = self.job(self.workspace.load(self.name), name)
+        if not ran:  # a few times that is bad luck; then somebody removes the traces, or no supervisor can start
+            seat = f"{job.step['id']}/{job.attempt['extra']['seat']}"
+            self._unstarted[seat] = self._unstarted.get(seat, 0) + 1
+            if self._unstarted[seat] > _BAD_LUCK:
+                reason, ran = f"{reason}; nor did the {_BAD_LUCK} before it leave a trace", True
+        delivery.give_up(self, job)
         with self.workspace.turn() as turn:
             definition = definition_of(turn.tx, turn.existing(self.name))
             lost: Any = {"do": "LoseAttempt", "attempt": name, "reason": reason, "ran": ran, "key": f"finished:{name}"}

@@ -224,3 +224,12 @@ def test_an_agent_that_removes_what_tenuto_keeps_ends_the_engine_and_is_not_star
     with pytest.raises(Refused, match="was removed while run add-dark-mode was under way"):
         ground.shell(WRITE + "rm -rf .git; echo 'DONE: designed'")
     assert (ground.folder / "tries").read_text().count("x") == 1
+
+
+@pytest.mark.parametrize("what", ["$own", "$own/*/*"], ids=["all of it", "what is in it"])
+def test_nor_is_one_that_removes_every_trace_of_its_own(ground: Ground, what: str) -> None:
+    """It looks as if it had never started, which uses no try: a few times, then it counts."""
+    own = 'name=${TENUTO_ATTEMPT#*.}; own=.git/tenuto/attempts/$TENUTO_RUN/${name%.*}; '
+    run = ground.shell(f"{own} {WRITE} rm -rf {what}; echo 'DONE: designed'")
+    assert run["status"] == "paused" and "interrupted too often" in run["pause"]["reason"]
+    assert len(run["attempts"]) < 10 and "leave a trace" in summaries(run)[-1]
