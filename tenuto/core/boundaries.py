@@ -52,15 +52,23 @@ def outside(run: Run, declared: Any, path: str) -> str | None:
         return None
     from tenuto.core.definition.paths import fits
 
-    if not path.startswith(("/", "..")) and any(fits(pattern, path) for pattern in patterns):
+    meant = patterns
+    if _declared(run, declared) == "items":
+        from tenuto.core.items import meant_by
+
+        meant = [pattern for name in patterns for pattern in meant_by(name)]
+    if not path.startswith(("/", "..")) and any(fits(pattern, path) for pattern in meant):
         return None
     allowed = ", ".join(patterns) or "nothing"
     return f"{path} is outside what {run['position'] or 'this step'!r} of run {run['id']} may edit: {allowed}"
 
 
+def _declared(run: Run, declared: Any) -> Any:
+    return declared.get(run["position"] or "", declared.get("*")) if isinstance(declared, dict) else declared
+
+
 def _patterns(run: Run, declared: Any) -> list[str] | None:
-    if isinstance(declared, dict):
-        declared = declared.get(run["position"] or "", declared.get("*"))
+    declared = _declared(run, declared)
     if declared == "items":
         busy = [item for item in run["items"].values() if item["status"] == "running"]
         return [path for item in busy for path in item["files"]] if busy else None

@@ -216,7 +216,7 @@ def meant_by(name: str) -> list[str]:
     if not plain or "*" in plain or plain.endswith("/") or plain.startswith(("/", "../")):
         return [plain] if plain else []
     bare = "." not in plain.rpartition("/")[2]
-    return [plain, f"**/{plain}", *([f"{plain}.*", f"**/{plain}.*", f"{plain}/*"] if bare else [])]
+    return [plain, f"**/{plain}", *([f"{plain}.*", f"**/{plain}.*", f"{plain}/**"] if bare else [])]
 
 
 def _path(path: str) -> str:

@@ -160,7 +160,7 @@ def test_paths_that_mean_different_files(own: str, named: str) -> None:
     ("a.py", ["a.py", "**/a.py"]),
     ("src/a.py", ["src/a.py", "**/src/a.py"]),
     ("`./src/a.py:12`", ["src/a.py", "**/src/a.py"]),
-    ("ct-security", ["ct-security", "**/ct-security", "ct-security.*", "**/ct-security.*", "ct-security/*"]),
+    ("ct-security", ["ct-security", "**/ct-security", "ct-security.*", "**/ct-security.*", "ct-security/**"]),
     ("src/", ["src/"]), ("src/*.py", ["src/*.py"]), ("/etc/passwd", ["/etc/passwd"]), ("../other/a.py", ["../other/a.py"]), ("", []),
 ])  # fmt: skip
 def test_what_a_plan_can_mean_by_a_file_that_is_not_there(written: str, patterns: list[str]) -> None:

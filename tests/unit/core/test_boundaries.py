@@ -75,6 +75,19 @@ def test_the_files_of_the_items_under_way() -> None:
     assert boundaries.outside(asked.run, "items", "a.py") is None and boundaries.outside(asked.run, "items", "b.py") is not None
 
 
+@pytest.mark.parametrize("declared", ["items", {"*": "items"}])
+def test_what_a_plan_means_by_a_short_name(declared: Any) -> None:
+    """Without its folder, without its ending; what a user declares as a pattern means itself."""
+    asked = Asked()
+    asked.do("PlanItems", items={"1": {"files": ["a.py", "ct-security"]}})
+    asked.do("ChangeItem", item="1", status="running")
+    for path in ("src/a.py", "agents/ct-security.agent.md", "ct-security/new.py"):
+        assert boundaries.outside(asked.run, declared, path) is None, path
+    refused = boundaries.outside(asked.run, declared, "src/b.py")
+    assert refused is not None and refused.endswith("may edit: a.py, ct-security")
+    assert boundaries.outside(asked.run, ["a.py"], "src/a.py") is not None
+
+
 def test_the_runs_own_word_counts_before_the_repositorys() -> None:
     run: Any = {"settings": {"hooks": {"a": 2, "c": 3}}}
     assert boundaries.settings_of({"hooks": {"a": 1, "b": 1}}, run) == {"a": 2, "b": 1, "c": 3}
