@@ -81,6 +81,7 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.rules:_severity:logic:issue.get('severity') or '' -> issue.get('severity')": "neither is on any scale",
     "tenuto.core.rules:_flaw:logic:answer.get('audit_type') or '' -> answer.get('audit_type')": "neither word is in None",
     "tenuto.core.tickets:step_number:number:True -> False": "one list was made from the other: they are of one length",
+    "tenuto.core.waiting:parked_agents:number:0 -> 1": "no limit ended in the first millisecond of 1970",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",
     "tenuto.core.decisions.attempts:_parked:logic:run['status'] == 'parked' and run['pause'] and (not too_early(until, run['pause']['last_feedback'])) -> "

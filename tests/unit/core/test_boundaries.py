@@ -108,7 +108,7 @@ def test_agents_that_reached_a_limit_wait_until_it_ends() -> None:
     run: Any = {"attempts": {str(number): one for number, one in enumerate(told)}}
     assert parked_agents(run, noon) == {"a": "2026-11-15T12:00:00.001Z"}
     assert parked_agents(run, "no time").keys() == {"a", "b", "c"}, "without a clock, everything is still to come"
-    assert later(noon) == "2026-11-15T12:05:00.000Z"
+    assert later(noon) == "2026-11-15T12:05:00.000Z" and later("no time") == "1970-01-01T00:05:00.000Z"
 
 
 @pytest.mark.parametrize(("verdict", "taken", "then"), [

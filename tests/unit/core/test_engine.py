@@ -464,6 +464,8 @@ def test_what_was_moved_is_said() -> None:
     late = {**item("2", "1"), "wave": 1}
     found = planned(Driven(steps(waves("on: {ERROR: halt}")), [{**item("1"), "wave": 1}, late]))
     assert found["notes"] == ["item 2 moved from wave 1 to 2: it waits for 1"] and found["waves"] == [["1"], ["2"]]
+    both = planned(Driven(steps(waves("on: {ERROR: halt}")), [item("1"), item("2", "1"), {**item("3", "1", "2"), "wave": 1}]))
+    assert both["notes"] == ["item 3 moved from wave 1 to 3: it waits for 2"], "for the last of them"
 
 
 def fixed(which: str, findings: Any, plan: Any = PLAN, failed: str = "") -> Any:
