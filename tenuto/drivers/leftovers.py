@@ -4,8 +4,8 @@
     sweep(workspace, found)                 removes those that may go
 
 Rules. A work tree goes when everything that was done in it lies on a branch, or when no agent ever started in it. A branch goes
-when another branch, that is not an attempt's, has everything that is on it. What is under way stays, and so does whatever
-cannot be understood. Nothing is ever removed that is not merged or recorded: what else should go, its user removes, with git.
+when another branch, that is not an attempt's, has everything that is on it. What is under way stays, so does a tree in which an
+interrupted agent may go on, and so does whatever cannot be understood. Nothing is ever removed that is not merged or recorded: what else should go, its user removes, with git.
 
 Files that git ignores (dependencies, build results) go with their tree, as they do when an item is merged.
 """
@@ -16,7 +16,9 @@ import os
 from typing import Any, TypedDict
 
 from tenuto.core.decisions.attempts import in_flight
+from tenuto.core.decisions.runs import ENDED
 from tenuto.core.records import Run
+from tenuto.core.visits import unfinished
 from tenuto.drivers import git
 from tenuto.drivers.bound import definition_of
 from tenuto.drivers.boundary import Boundary
@@ -103,6 +105,8 @@ class _Place:
         path, branch = f"{self.trees.folder}/{short}", f"refs/heads/tenuto-attempts/{self.name}/{short}"
         if short in self.flying:
             return False, "its attempt is under way"
+        if self._is_waited_for(short):
+            return False, "its agent may go on in it: tenuto run"
         if os.path.realpath(path) == os.path.realpath(self.root):
             return False, "you are in it"
         changes = _changes(path)
@@ -119,6 +123,13 @@ class _Place:
             more = f" and {len(left) - 5} more" if len(left) > 5 else ""
             return False, f"on no branch: {', '.join(left[:5])}{more}; commit them there, or: git worktree remove --force {path}"
         return True, why
+
+    def _is_waited_for(self, short: str) -> bool:
+        """Its attempt was interrupted, the run has not ended, and nobody has gone on with it yet."""
+        run, name = self.run, self.attempts.get(short, "")
+        if run is None or run["status"] in ENDED or not unfinished(run, name):
+            return False
+        return not any(one["extra"].get("follows") == name for one in run["attempts"].values())
 
     def _left(self, short: str, changes: dict[str, str]) -> tuple[list[str], str]:
         """What was done in the tree and lies on no branch; why there is nothing, in words."""

@@ -76,7 +76,7 @@ def test_a_usage_limit_in_a_tree_is_waited_for_and_then_gone_on_with(tmp_path: P
     at_work = Interrupted(tmp_path, LIMIT)
     assert at_work.drive()["status"] == "parked"
     [tree, branch] = look(tenuto.open(str(at_work.ground.root)))
-    assert tree["kind"] == "tree" and not branch["goes"], "what it did so far is on a branch, and stays"
+    assert (tree["kind"], tree["goes"], branch["goes"]) == ("tree", False, False) and "go on" in tree["why"], "tenuto clean leaves it alone"
     with tenuto.open(str(at_work.ground.root)).turn() as turn:
         turn.do(at_work.name, {"do": "Resume", "early": True})
     run = at_work.drive()
@@ -121,3 +121,12 @@ def test_where_the_tree_is_gone_it_starts_over_in_a_fresh_one(tmp_path: Path) ->
         turn.do(at_work.name, {"do": "Resume", "early": True})
     assert at_work.drive()["attempts"][SECOND]["summary"] == "from the beginning"
     assert len(set(at_work.places)) == 2
+
+
+def test_when_nobody_goes_on_the_tree_may_be_cleaned_away(tmp_path: Path) -> None:
+    at_work = Interrupted(tmp_path, LIMIT)
+    at_work.drive()
+    workspace = tenuto.open(str(at_work.ground.root))
+    with workspace.turn() as turn:
+        turn.do(at_work.name, {"do": "Cancel", "reason": ""})
+    assert [(one["kind"], one["goes"]) for one in look(workspace)] == [("tree", True), ("branch", False)], "its work is on the branch"
