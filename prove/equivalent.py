@@ -32,7 +32,7 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.decisions.runs:_gate_name:not:case.run['gate']['name'] if case.run['gate'] else '?' -> "
     "case.run['gate']['name'] if not case.run['gate'] else '?'": "only words of a refusal",
     "tenuto.core.boundaries:depth_of:logic:parent or '' -> parent": "no attempt is called None",
-    "tenuto.core.boundaries:_patterns:logic:run['position'] or '' -> run['position']": "no step is called None",
+    "tenuto.core.boundaries:_declared:logic:run['position'] or '' -> run['position']": "no step is called None",
     "tenuto.core.by_hand:made:logic:said and all(said.values()) -> all(said.values())": "of whom nobody said anything, no seat is found below",
     "tenuto.core.by_hand:covered:logic:item and role == step['id'] and ((visit['ended_at'] or '') >= since) -> "
     "role == step['id'] and (visit['ended_at'] or '') >= since": "no name is no item's",
