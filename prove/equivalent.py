@@ -52,6 +52,8 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.decisions.engine:_end:logic:told['name'] == 'DONE' and case.run['stay'] and case.run['stay']['hop'].get('revises') -> "
     "told['name'] == 'DONE' and case.run['stay']['hop'].get('revises')": _STAY,
     "tenuto.core.decisions.engine:_reviewed:logic:step['rule'] != 'review' or stay is None -> step['rule'] != 'review'": _STAY,
+    "tenuto.core.decisions.engine:_reviewed:filter:stay['seats'].values() if state['results'] -> stay['seats'].values()":
+        "one agent reviews, and its visit ends with its answer",
     "tenuto.core.decisions.reviews:count_review:compare:value < before -> value <= before": "the same number again was passed over before",
     "tenuto.core.durations:elapsed:number:1 -> 2": _TIMES,
     "tenuto.core.durations:_overlapping:number:1 -> 2": _TIMES,

@@ -413,6 +413,15 @@ def test_a_review_is_recorded_with_what_it_led_to() -> None:
     assert (reviewed(good)["changes"]["approved"], run.last[0]["changes"]["next"], run.last[0]["changes"]["reason"]) == (True, "", "")
 
 
+def test_a_review_may_be_the_last_word() -> None:
+    review = f"id: b, type: review, number: b, agent: {{{R}: x, out: b.json}}, review: {{policy: reviewPolicy, fix: a}}"
+    run = Driven(steps(one("a"), review, more="settings: {reviewPolicy: {minBlockSeverity: LOW, maxFixAttempts: 1, maxStageRestarts: 0}}\n"))
+    run.all_say()
+    run.start()
+    run.say(SEAT, receipt={"severities": [], "answer": {"status": "approved", "issues": []}})
+    assert run.do("Conclude") == ["ReviewRecorded", "StepEnded", "Finished"] and run.last[0]["changes"]["next"] == ""
+
+
 # ---- plans
 
 
