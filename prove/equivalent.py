@@ -54,6 +54,9 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.decisions.engine:_reviewed:logic:step['rule'] != 'review' or stay is None -> step['rule'] != 'review'": _STAY,
     "tenuto.core.decisions.engine:_reviewed:filter:stay['seats'].values() if state['results'] -> stay['seats'].values()":
         "one agent reviews, and its visit ends with its answer",
+    "tenuto.core.decisions.engine:_reviewed:number:0 -> 1 #2": "one agent reviews, and its visit ends with its answer",
+    "tenuto.core.decisions.engine:_reviewed:logic:event['type'] == 'RouteTaken' and event['route'] -> event['type'] == 'RouteTaken'":
+        "one way is taken, and where it has no name none is found either",
     "tenuto.core.decisions.reviews:count_review:compare:value < before -> value <= before": "the same number again was passed over before",
     "tenuto.core.durations:elapsed:number:1 -> 2": _TIMES,
     "tenuto.core.durations:_overlapping:number:1 -> 2": _TIMES,
@@ -83,6 +86,8 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.rules:_severity:logic:issue.get('severity') or '' -> issue.get('severity')": "neither is on any scale",
     "tenuto.core.rules:_flaw:logic:answer.get('audit_type') or '' -> answer.get('audit_type')": "neither word is in None",
     "tenuto.core.tickets:step_number:number:True -> False": "one list was made from the other: they are of one length",
+    "tenuto.core.todo:todo:logic:run['status'] == 'parked' and run['pause'] and (not run['flying']) -> run['status'] == 'parked' and (not run['flying'])":
+        "whatever is parked has its pause",
     "tenuto.core.waiting:parked_agents:number:0 -> 1": "no limit ended in the first millisecond of 1970",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",

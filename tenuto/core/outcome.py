@@ -96,7 +96,7 @@ def _member(step: Any, stay: Stay, seat: Any) -> Any:
     state = stay["seats"].get(seat["id"])
     return {
         "name": seat["id"], "verdict": word_of(seat, state), "weight": seat["weight"],
-        "first": seat is step["cluster"]["first"] or seat == step["cluster"]["first"],
+        "first": seat is step["cluster"]["first"],
         "severities": state["severities"] if state else [],
     }  # fmt: skip
 

@@ -226,7 +226,7 @@ def test_what_is_set_aside_is_free_again_and_what_was_used_is_spent() -> None:
     assert again["budget"]["dearest"]["tokens"] == 7 and again["budget"]["spent"]["tokens"] == 12
     assert answered(sent(fresh()), usage={"tokens": 0})["budget"]["dearest"] == {}, "what cost nothing"
     adopted = fresh(flying=["t"], attempts={"t": sent(fresh())["attempts"]["t"]})
-    assert answered(adopted)["budget"]["busy_ms"] == 0, "nobody knows since when it was under way"
+    assert answered(adopted)["budget"]["busy_ms"] == 0 and adopted["budget"]["steps"] == {}, "nobody knows since when it was under way"
     assert told(fresh(), "BudgetChanged", limits={"tokens": 1}, steps={"s": {"attempts": 2}})["budget"]["steps"]["s"]["limits"] == {"attempts": 2}
 
 

@@ -384,3 +384,12 @@ def test_a_run_fails_for_what_an_agent_said_and_not_for_one_that_was_lost() -> N
     again, paused = followed(case(stay=heard(**{"m@1": ["LOST"], "m@2": ["DONE"]})), items, outcome("ERROR", "", "1"))
     assert again["queue"][0]["kept"] == {} and paused["reason"].endswith(": m for 1"), "items that are done are known as such"
     assert types(followed(case(stay=heard(**{"m@1": ["LOST"], "m@2": ["ERROR"]})), items, outcome("ERROR", "", "2"))) == ["Failed"]
+
+
+def test_what_a_cluster_hands_on_is_its_aggregators_or_its_members() -> None:
+    members = [{**chair(name), "out": [f"{name}.md"]} for name in "lm"]
+    bare = {**together(DONE=to("d", carry="doubts")), "cluster": {"first": None, "members": members, "quorum": 2}}
+    assert followed(case(), bare, outcome("DONE"))[0]["carry"] == {"d": {"name": "doubts", "paths": ["l.md", "m.md"]}}
+    led = {**bare, "aggregate": {**chair("z"), "out": ["z.md"]}}
+    assert followed(case(), led, outcome("DONE"))[0]["carry"]["d"]["paths"] == ["z.md"]
+    assert followed(case(), {**bare, "kind": "gate"}, outcome("DONE"))[0]["carry"]["d"]["paths"] == []

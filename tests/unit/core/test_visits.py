@@ -329,6 +329,12 @@ def test_members_are_judged_by_the_rule_of_their_step() -> None:
     assert judge(cluster(rule="ct"), a=state("DONE"), b=state("DONE"))["name"] in ("DONE", "ERROR", "NEEDS_REVISION")
 
 
+def test_the_first_of_them_is_judged_as_such() -> None:
+    step = cluster(first=seat("f"), rule="v")
+    good = {name: state("DONE") for name in "fabc"}
+    assert judge(step, **{**good, "f": state("ERROR")})["name"] == "ERROR" and judge(step, **{**good, "a": state("ERROR")})["name"] == "NEEDS_REVISION"
+
+
 def test_coverage_that_is_no_number_says_so() -> None:
     said = {"status": "approved", "issues": [], "coverage": "most of it"}
     assert judge(agent("review", {"threshold": 80}), a=state("DONE", answer=said))["reason"] == "no coverage figure"
