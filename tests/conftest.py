@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,10 @@ FOREIGN = ("CLAUDE", "CODEX", "COPILOT", "GEMINI", "GIT_", "TENUTO_", "XDG_")
 # A repository that a test opened stays open until its process ends: thousands of tests need more than the usual 1,024 files.
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, _hard) if _hard != resource.RLIM_INFINITY else 20_000, _hard))
+
+# What is started in the background ignores Ctrl-C, and so would every program that a test starts at a terminal.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time: what a fresh clone tests is what was tested here. New examples
 # are looked for by `make prove`. No example is judged by the clock.

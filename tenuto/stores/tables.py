@@ -37,6 +37,11 @@ def hash_of(text: Any) -> bytes:
     return sha256(text.encode()).digest() if type(text) is str else b""
 
 
+def _bytes_or_none(render: Any) -> Render:
+    """A damaged row may hold a number for a body: then it has none."""
+    return render if render[1] is None or type(render[1]) is bytes else (render[0], None, *render[2:])
+
+
 def put_note(db: Any, name: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO note VALUES(?,?,?)", (name, value, hash_of(value)))
 
@@ -163,13 +168,13 @@ class SqliteReader:
     def renders(self, path: str, limit: int = _KEEP_BODIES) -> list[Render]:
         """Newest first. Those before the last few have no body any more."""
         query = "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?"
-        return list(self._db.execute(query, (path, limit)))
+        return [_bytes_or_none(row) for row in self._db.execute(query, (path, limit))]
 
     def render_of(self, sha: str) -> tuple[str, Render] | None:
         """Any render we ever made, by its hash."""
         query = "SELECT path, sha256, body, run, seq FROM render WHERE sha256=? ORDER BY body IS NULL LIMIT 1"
         row = self._db.execute(query, (sha,)).fetchone()
-        return (row[0], (row[1], row[2], row[3], row[4])) if row else None
+        return (row[0], _bytes_or_none(row[1:])) if row else None
 
     def projected(self) -> list[tuple[str, str, str]]:
         """(path, run, hash) of the newest render of every projected file."""

@@ -78,6 +78,19 @@ def test_what_is_not_as_it_was_written_is_named_or_made_anew(root: Path, change:
     close(workspace)
 
 
+def test_a_number_where_a_file_was_kept_is_no_file(root: Path) -> None:
+    """One bit of a row's header makes a number of it. The hash beside it still says what we wrote."""
+    workspace = tenuto.open(str(root))
+    with workspace.journal.read() as reader:
+        path, _, sha = reader.projected()[0]
+    workspace.journal.connection().execute("UPDATE render SET body=7")  # type: ignore[attr-defined]
+    with workspace.journal.read() as reader:
+        assert [(render[0], render[1]) for render in reader.renders(path, 1)] == [(sha, None)]
+        found = reader.render_of(sha)
+    assert found is not None and found[1][1] is None
+    close(workspace)
+
+
 def test_an_emptied_journal_is_no_new_one(root: Path) -> None:
     """SQLite takes an empty file for a new database; we know better. Moved away, a new one may begin."""
     path = root / ".git/tenuto/journal.db"
