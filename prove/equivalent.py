@@ -13,6 +13,8 @@ _AFTER = "todo() asks for the end of a visit only when these were done"
 _TIMES = "-1 or -2: no time is below 0"
 _ANYTHING = "asked only whether there is anything"
 _NO_SEATS = "gates and actions have no seats, so that nobody there was lost"
+_TIME_IS_UP = "time_is_up() looks at the clock by itself"
+_NONE_OF_THEM = "of no actions none is to be done"
 _STAY = "a visit that ends has its stay"
 
 EQUIVALENT: dict[str, str] = {
@@ -88,6 +90,17 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.tickets:step_number:number:True -> False": "one list was made from the other: they are of one length",
     "tenuto.core.todo:todo:logic:run['status'] == 'parked' and run['pause'] and (not run['flying']) -> run['status'] == 'parked' and (not run['flying'])":
         "whatever is parked has its pause",
+    "tenuto.core.todo:_dispatches:compare:free <= 0 -> free < 0": "where no place is free, none is taken",
+    "tenuto.core.todo:_dispatches:logic:left is not None and left <= 0 -> left is not None": _TIME_IS_UP,
+    "tenuto.core.todo:_dispatches:number:0 -> 1 #2": _TIME_IS_UP,
+    "tenuto.core.todo:_closing:logic:step['after'] and outcome(pipeline, run)['name'] == 'DONE' -> outcome(pipeline, run)['name'] == 'DONE'": _NONE_OF_THEM,
+    "tenuto.core.todo:_between:logic:not step['between'] or not stay['left'] or stay['busy'] -> not stay['left'] or stay['busy']": _NONE_OF_THEM,
+    "tenuto.core.todo:_between:return:return [] -> return None": _ANYTHING,
+    "tenuto.core.todo:_between:return:return [] -> return None #2": _ANYTHING,
+    "tenuto.core.todo:_between:return:return [] -> return None #3": _ANYTHING,
+    "tenuto.core.todo:_between:compare:stay['wave_of'][failed] < wave -> stay['wave_of'][failed] <= wave":
+        "what failed in a wave began behind what is done before it",
+    "tenuto.core.waves:_reached:drop:seen[follower] = None -> pass": "named twice, it is skipped once",
     "tenuto.core.waiting:parked_agents:number:0 -> 1": "no limit ended in the first millisecond of 1970",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",

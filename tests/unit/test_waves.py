@@ -237,3 +237,9 @@ def test_only_dependents_of_a_failed_item_are_skipped() -> None:
     assert skipped(CHAIN, ["f"]) == []
     assert skipped(CHAIN, ["a", "c"]) == ["e"]
     assert skipped(CHAIN, ["a", "b"]) == ["c", "d", "e"]
+
+
+def test_an_item_whose_length_nobody_knows_counts_as_one() -> None:
+    fork = plan("a@1:\nb@2: a\nc@2: a\nd@3: c\ne@2: a")
+    assert chain_lengths(fork) == {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}, "the longest one"
+    assert chain_lengths(plan("a@1:\nb@2: a"), {"a": 5}) == {"a": 6, "b": 1} and chain_lengths(plan("a@1:\nb@2: a")) == {"a": 2, "b": 1}

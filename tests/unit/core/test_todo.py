@@ -73,6 +73,14 @@ def test_between_two_waves() -> None:
     assert acts(run) == [] and run.run["status"] == "completed", "not behind the last"
 
 
+def test_not_while_one_of_an_earlier_wave_is_under_way() -> None:
+    run = Driven(steps(waves("between: [extract-lessons], on: {ERROR: halt}", "order: rolling"), more=MEMORY), [item("0"), *PLAN])
+    acts(run)
+    run.start()
+    run.say(f"{SEAT}@1")
+    assert run.run["stay"]["left"][0] != "0" and acts(run) == []
+
+
 def test_not_between_waves_that_a_failed_item_keeps_from_starting() -> None:
     run = Driven(steps(waves("between: [extract-lessons], on: {ERROR: {pause: look}}", "on_item_error: stop"), more=MEMORY), [item("1"), item("2"), item("3", "1")])
     acts(run)
@@ -107,3 +115,6 @@ def test_the_callers_clock_counts_where_it_is_told() -> None:
     later = since.replace("T10:", "T11:")
     assert todo(run.pipeline, run.run, later) == [], "b does not start any more, and a is under way"
     assert [action["key"] for action in todo(run.pipeline, run.run)] == ["b"], "by the last event's time there is some left"
+    run.seconds += 100
+    run.do("Note", text="much later")
+    assert todo(run.pipeline, run.run) == [], "and by this one's there is none"

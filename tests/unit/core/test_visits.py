@@ -251,6 +251,7 @@ def test_rolling_starts_whatever_its_dependencies_let() -> None:
     assert places(step, items, where("23", stopped="1")) == ["a@3"]
     assert places(step, items, where("23")) == ["a@2", "a@3"], "one that failed and stops nobody"
     assert places(step, items, where("23", busy="3", waves_={"2": 0, "3": 0})) == ["a@3", "a@2"]
+    assert places(step, items, where("32", busy="3", waves_={"2": 0, "3": 0})) == ["a@3", "a@2"], "one that is under way does not start again"
 
 
 def test_the_seat_that_an_item_names_or_every_seat() -> None:
