@@ -78,7 +78,8 @@ def test_not_while_one_of_an_earlier_wave_is_under_way() -> None:
     acts(run)
     run.start()
     run.say(f"{SEAT}@1")
-    assert run.run["stay"]["left"][0] != "0" and acts(run) == []
+    run.say(f"{SEAT}@2")
+    assert (run.run["stay"]["left"][0], run.run["stay"]["busy"]) == ("3", ["0"]) and acts(run) == []
 
 
 def test_not_between_waves_that_a_failed_item_keeps_from_starting() -> None:
