@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenuto.core.selection import LIMITS, affected, agent_for, due, is_test, passed_limits
+from tenuto.core.selection import LIMITS, affected, agent_for, due, has_changed, is_test, passed_limits
 
 if TYPE_CHECKING:
     from tenuto.core.items import PlannedItem
@@ -205,3 +205,26 @@ def test_tests_are_not_production_files(path: str) -> None:
 def test_production_files_are_not_tests(path: str) -> None:
     """Part of a word is not the word."""
     assert not is_test(path)
+
+
+def test_an_item_that_is_done_and_that_the_plan_before_did_not_have_runs() -> None:
+    assert due([item("1")], [], done=["1"], failing=()) == ["1"]
+
+
+def test_a_digest_on_one_side_says_nothing() -> None:
+    for first, second in (({"digest": "x"}, {}), ({}, {"digest": "x"})):
+        assert has_changed(item("1", **first), item("1", **second)) is False
+        assert has_changed(item("1", **first), item("1", title="another", **second)) is True
+    assert has_changed(item("1", digest="x"), item("1", digest="y")) is True and has_changed(item("1", digest="x"), item("1", title="z", digest="x")) is False
+
+
+def test_what_an_item_does_not_have_passes_no_limit() -> None:
+    none: Any = {"files": 0, "depends_on": 0, "lines": 0, "effort": None}
+    assert passed_limits(item("1"), none) == [] == passed_limits(item("1", files=["tests/test_a.py"]), none)
+    assert len(passed_limits(item("1", file_count=1, lines=1, depends_on=["2"]), none)) == 3
+
+
+def test_a_path_in_a_text_is_one_by_its_dot_or_its_slash() -> None:
+    plan = [item("one", files=["src/parser/"]), item("two", files=["Makefile"])]
+    assert affected(plan, [{"text": "look at src/parser/tree again"}])["items"] == ["one"]
+    assert affected(plan, [{"text": "the Makefile is odd"}])["unmatched"] == [0], "a bare word is no path"

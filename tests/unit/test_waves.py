@@ -243,3 +243,11 @@ def test_an_item_whose_length_nobody_knows_counts_as_one() -> None:
     fork = plan("a@1:\nb@2: a\nc@2: a\nd@3: c\ne@2: a")
     assert chain_lengths(fork) == {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}, "the longest one"
     assert chain_lengths(plan("a@1:\nb@2: a"), {"a": 5}) == {"a": 6, "b": 1} and chain_lengths(plan("a@1:\nb@2: a")) == {"a": 2, "b": 1}
+
+
+def test_the_frontier_knows_what_never_stops_and_takes_nothing_where_there_is_no_room() -> None:
+    from tenuto.core.frontier import Frontier
+
+    items = plan("a@1:\nb@2: a\nc@1:\nd@1:")
+    assert Frontier(items, done="cd", failed="a", never_stops="a").start(4) == ["b"] and Frontier(items, done="cd", failed="a").start(4) == []
+    assert Frontier(items, running="cd").start(1) == [] == Frontier(items, running="cd").start(2) and Frontier(items, running="cd").start(3) == ["a"]

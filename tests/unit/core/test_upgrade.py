@@ -21,3 +21,13 @@ def test_an_event_of_today_is_left_alone() -> None:
 def test_an_event_of_tomorrow_is_refused_by_name() -> None:
     with pytest.raises(SchemaSkew, match="run a holds an event Noted of version 7; this tenuto knows 1"):
         upgrade({"type": "Noted", "v": 7}, "a")
+
+
+def test_an_old_event_is_upgraded_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenuto.core import upgrade as module
+
+    monkeypatch.setitem(module.VERSIONS, "Noted", 3)
+    monkeypatch.setitem(module.UPGRADES, ("Noted", 1), lambda event: {**event, "v": 2, "two": True})
+    monkeypatch.setitem(module.UPGRADES, ("Noted", 2), lambda event: {**event, "v": 3, "three": True})
+    assert module.upgrade({"type": "Noted", "v": 1}, "x") == {"type": "Noted", "v": 3, "two": True, "three": True}
+    assert module.upgrade({"type": "Noted", "v": 3}, "x") == {"type": "Noted", "v": 3}
