@@ -102,6 +102,7 @@ EQUIVALENT: dict[str, str] = {
         "what failed in a wave began behind what is done before it",
     "tenuto.core.waves:_reached:drop:seen[follower] = None -> pass": "named twice, it is skipped once",
     "tenuto.core.names:_problem:return:return '' -> return None": _ANYTHING,
+    "tenuto.core.selection:_concerned:logic:finding.get('text') or '' -> finding.get('text')": "the word None names no item",
     "tenuto.core.waiting:parked_agents:number:0 -> 1": "no limit ended in the first millisecond of 1970",
     "tenuto.core.outcome:outcome:drop:raise ValueError('no stay, no outcome') -> pass": "an error one line later, too",
     "tenuto.core.outcome:outcome:logic:stay['decision'] or '' -> stay['decision']": "nobody decides None: both lead to ERROR",

@@ -228,3 +228,7 @@ def test_a_path_in_a_text_is_one_by_its_dot_or_its_slash() -> None:
     plan = [item("one", files=["src/parser/"]), item("two", files=["Makefile"])]
     assert affected(plan, [{"text": "look at src/parser/tree again"}])["items"] == ["one"]
     assert affected(plan, [{"text": "the Makefile is odd"}])["unmatched"] == [0], "a bare word is no path"
+
+
+def test_a_finding_without_a_file_concerns_no_file() -> None:
+    assert affected([item("one", files=["None"]), item("two")], [{"text": "odd", "file": None}])["unmatched"] == [0]
