@@ -25,7 +25,7 @@ from prove.tracing import trace
 
 LENGTH = 3
 # Distinct states of the journal's files, and whole repositories reopened, for each epoch.
-FULL, SAMPLE, CONTROL = (1500, 8), (40, 4), (60, 2)
+FULL, SAMPLE, CONTROL = (1700, 8), (40, 4), (60, 2)
 
 Job = tuple[str, int, int, tuple[int, int], bool]
 
