@@ -79,7 +79,7 @@ def _chunk(job: tuple[int, int, bool]) -> Result:
 
 
 def _begin(root: Path) -> Path:
-    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     (root / ".tenuto" / "pipelines").mkdir(parents=True)
     (root / ".tenuto" / "pipelines" / "prove.yaml").write_text(PIPELINE)
     with opened(root) as workspace:

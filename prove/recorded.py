@@ -64,7 +64,7 @@ def replay(name: str, root: Path) -> list[str]:
     folder = FOLDER / name
     told = loads((folder / "state.json").read_text())
     files: dict[str, str] = loads((folder / "files.json").read_text())
-    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     with opened(root) as workspace:
         import_lines(workspace, (folder / "journal.jsonl").read_bytes().splitlines(keepends=True))
         runs = _runs(workspace)

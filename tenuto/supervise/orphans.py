@@ -80,7 +80,9 @@ def end(claims: Sequence[Claim], patience: float = PATIENCE) -> list[Ended]:
 def _met(claim: Claim, ours: set[int], answer: Ended) -> bool:
     """One of the tree among those started last, signalled as soon as it is seen. Not asked where a cgroup holds the tree."""
     met = False
-    for _ in range(0 if claim["cgroup"] is not None and os.path.isdir(claim["cgroup"]) else _LOOKS):
+    supervisor, held = claim["supervisor"], claim["cgroup"] is not None and os.path.isdir(claim["cgroup"])
+    elsewhere = supervisor is None or supervisor["boot"] != identity.boot()  # the machine has been started since
+    for _ in range(0 if held or elsewhere else _LOOKS):
         for process in processes.newest():
             young = not process.dead and process.pid not in ours and int(process.start) >= _ticks(claim)
             if young and processes.mark_of(process.pid) == claim["attempt"] and not _is_anothers(processes.line(process), process, claim):

@@ -26,7 +26,7 @@ def locate(path: str) -> tuple[str, str, str]:
     while True:
         git = here + "/.git"
         kind = _kind(git)
-        if kind == _FOLDER:
+        if kind == _FOLDER and _is_repository(git):
             return here, "", git + "/tenuto"
         if kind == _FILE:
             linked = _linked(here, git)
@@ -37,6 +37,11 @@ def locate(path: str) -> tuple[str, str, str]:
         if not here:
             return start or "/", "", start + "/.tenuto"
         here = _parent(here)
+
+
+def _is_repository(git: str) -> bool:
+    """As git sees it: one has a HEAD. Sandboxes leave empty folders of that name where they guard a place (Codex, in /tmp)."""
+    return bool(_kind(git + "/HEAD")) or _kind(git + "/tenuto") == _FOLDER
 
 
 def root_of_tree(state: str, tree: str, main: str | None) -> str | None:

@@ -24,7 +24,7 @@ class Said:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    (tmp_path / "repository" / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     return tmp_path / "repository"
 
 

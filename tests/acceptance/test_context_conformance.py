@@ -23,7 +23,7 @@ class Repository:
     """The real clock, as people use it: an edit can follow a command within a millisecond."""
 
     def __init__(self, root: Path) -> None:
-        (root / ".git").mkdir()
+        (root / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
         self.root = root
         self.workspace = tenuto.open(str(root), by="ada")
 

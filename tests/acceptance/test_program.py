@@ -23,7 +23,7 @@ TENUTO = [sys.executable, "-m", "tenuto"]
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     """Runs `tenuto` in a repository that has one run."""
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 

@@ -20,7 +20,7 @@ def say(place: Path, *words: str, given: str = "") -> subprocess.CompletedProces
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     assert say(tmp_path, "flow", "initialize_workflow", "T-1").returncode == 0
     assert say(tmp_path, "staged", "init", "--task", "x", "--pipelineProfile", "minimal").returncode == 0
     return tmp_path

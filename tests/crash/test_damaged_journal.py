@@ -15,7 +15,7 @@ from tenuto.workspace.repair import repair
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     workspace = tenuto.open(str(tmp_path))
     workspace.context.init("Dark mode")
     workspace.context.store("spec", "# Dark mode\n\nA switch.\n")

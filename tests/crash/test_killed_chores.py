@@ -34,7 +34,7 @@ def opened(root: Path) -> Iterator[Any]:
 def repository(tmp_path: Path) -> Path:
     """A run with the secret in events, a state file's history, small and large artifacts."""
     root = tmp_path / "project"
-    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     with opened(root) as workspace:
         workspace.context.init("Dark mode")
         with workspace.turn() as turn:
@@ -97,7 +97,7 @@ def test_an_import_is_there_or_not_after_any_death(repository: Path, tmp_path: P
     backup = tmp_path / "backup.jsonl"
     backup.write_text("\n".join(lines) + "\n")
     empty = tmp_path / "empty"
-    (empty / ".git").mkdir(parents=True)
+    (empty / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     seen = set()
     for root, _ in copies(empty, "import_backup", str(backup)):
         assert damage(root) == []

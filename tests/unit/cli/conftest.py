@@ -79,7 +79,7 @@ def log(run: Any, events: list[Any]) -> dict[str, bytes]:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty git repository (to Tenuto a `.git` folder is one), with a small dialect called plain."""
+    """An empty git repository (to Tenuto a `.git` folder with a HEAD is one), with a small dialect called plain."""
     plain = SimpleNamespace(
         name="plain",
         missing="rewrite",
@@ -92,6 +92,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tenuto.workspace.open.DIALECTS", ("plain",))
     home = tmp_path / "project"
     (home / ".git").mkdir(parents=True)
+    (home / ".git" / "HEAD").touch()
     monkeypatch.chdir(home)
     return home
 

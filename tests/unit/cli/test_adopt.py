@@ -30,7 +30,7 @@ FILES: Any = {
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -37,7 +37,7 @@ def full(workspace: tenuto.Workspace, run: str) -> str:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    (tmp_path / "elsewhere/.git").mkdir(parents=True)
+    (tmp_path / "elsewhere/.git/tenuto").mkdir(parents=True, exist_ok=True)
     return tmp_path / "elsewhere"
 
 

@@ -41,7 +41,7 @@ def test_a_healthy_repository_gets_a_clean_bill(say: Say, run: str) -> None:
 
 def test_without_a_journal_it_says_so_and_makes_none(say: Say, repository: Path) -> None:
     assert checks(say)["journal"]["fix"] == "tenuto init"
-    assert list((repository / ".git").iterdir()) == []
+    assert [path.name for path in (repository / ".git").iterdir()] == ["HEAD"]
 
 
 def test_an_old_sqlite_is_a_note(say: Say, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +89,7 @@ def test_a_journal_from_before_git_init_is_found(say: Say, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     say("init")
     (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").touch()
     found = checks(say)["place"]
     assert found["status"] == "problem"
     assert str(tmp_path / ".git/tenuto") in found["fix"]

@@ -98,7 +98,7 @@ def test_a_backup_made_afterwards_can_be_read_back(say: Say, leaked: str, tmp_pa
     say("forget", SECRET)
     say("export", "-o", "backup.jsonl")
     assert not any(part in Path("backup.jsonl").read_bytes() for part in SPELLINGS)
-    (tmp_path / "new/.git").mkdir(parents=True)
+    (tmp_path / "new/.git/tenuto").mkdir(parents=True, exist_ok=True)
     assert say("-C", str(tmp_path / "new"), "import", str(Path("backup.jsonl").absolute())).status == 0
     assert say("verify").status in (0, 1)
     assert "damage" not in say("verify").err

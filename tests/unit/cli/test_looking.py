@@ -31,7 +31,7 @@ def test_looking_where_nothing_is_creates_nothing(say: Say, repository: Path) ->
     assert say("list").err == "no runs here\n"
     for command in ("status", "history", "show"):
         assert say(command, "--json").error["code"] == "no-journal"
-    assert list((repository / ".git").iterdir()) == []
+    assert [path.name for path in (repository / ".git").iterdir()] == ["HEAD"]
 
 
 def test_init_says_where_the_journal_is_and_changes_nothing_the_second_time(say: Say, repository: Path) -> None:

@@ -36,7 +36,7 @@ def mine(home: Path) -> Path:
 
 
 def below(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
 
 
 def test_nothing_is_changed_before_it_was_seen(say: Say, mine: Path) -> None:

@@ -19,7 +19,7 @@ TASKS = "docs/orchestrator/context/tasks"
 
 class Repository:
     def __init__(self, root: Path) -> None:
-        (root / ".git").mkdir(parents=True, exist_ok=True)
+        (root / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)
         self.root = root
         self.now = START
         self.workspace = tenuto.open(str(root), clock=lambda: iso(self.now), by="ada")

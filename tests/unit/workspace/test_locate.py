@@ -117,3 +117,14 @@ def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
     with workspace.journal.write() as tx:
         tx.put_note("a", "b")
     assert (root / ".git/tenuto/journal.db").exists()
+
+
+def test_an_empty_folder_named_git_is_no_repository(tmp_path: Path) -> None:
+    """Codex puts one into /tmp, for as long as its sandbox guards it: whoever works below it is not at home there."""
+    (tmp_path / ".git").mkdir()
+    below = tmp_path / "work"
+    below.mkdir()
+    assert locate(str(below)) == (str(below), "", str(below / ".tenuto"))
+    assert locate(str(tmp_path)) == (str(tmp_path), "", str(tmp_path / ".tenuto"))
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert locate(str(below)) == (str(tmp_path), "", str(tmp_path / ".git" / "tenuto"))
