@@ -146,7 +146,7 @@ def go_on(case: Case, to: str | None, facts: Any, approval: bool) -> list[Any]:
 
 def check_evidence(case: Case, c: Any) -> list[Any]:
     run, gate = case.run, c["gate"]
-    if gate not in run["evidence"]:
+    if not isinstance(gate, str) or gate not in run["evidence"]:
         known = ", ".join(run["evidence"]) or "none"
         raise Refused(
             "unknown-gate", f"run {run['id']} has no gate {gate!r}; it has: {known}", "use one of those", gate=gate

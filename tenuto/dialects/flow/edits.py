@@ -92,8 +92,7 @@ def _attempts_of(run: Run, entries: list[Any]) -> list[str | None]:
 
 def _delegated(run: Run, said: Json) -> Iterator[Any]:
     attempt, status = f"a{len(run['attempts']) + 1}", said.get("status", "in_progress")
-    if status not in _OPEN and status not in ENDS:
-        raise Refused("bad-status", f"agent_history: there is no status {status!r}", key="agent_history")
+    _check_status(status)
     extra = {key: value for key, value in said.items() if key not in ENTRY}
     summary = str(said.get("output_summary", ""))
     yield {
@@ -102,6 +101,11 @@ def _delegated(run: Run, said: Json) -> Iterator[Any]:
     }  # fmt: skip
     if status in ENDS:
         yield {"do": "FinishAttempt", "attempt": attempt, "status": ENDS[status], "summary": summary}
+
+
+def _check_status(status: object) -> None:
+    if not isinstance(status, str) or (status not in _OPEN and status not in ENDS):
+        raise Refused("bad-status", f"agent_history: there is no status {status!r}", key="agent_history")
 
 
 def _changed(run: Run, attempt: str, changed: Json) -> Any:
@@ -113,9 +117,9 @@ def _changed(run: Run, attempt: str, changed: Json) -> Any:
     extra = {key: value for key, value in changed.items() if key not in ENTRY}
     summary, status = str(changed.get("output_summary", "")), changed.get("status")
     is_open = known["status"] in ("dispatched", "running")
-    if status is not None and status not in _OPEN and ENDS.get(status) != known["status"]:
-        if status not in ENDS:
-            raise Refused("bad-status", f"agent_history: there is no status {status!r}", key="agent_history")
+    if status is not None:
+        _check_status(status)
+    if status is not None and status not in _OPEN and ENDS[status] != known["status"]:
         yield {"do": "FinishAttempt", "attempt": attempt, "status": ENDS[status], "summary": summary, "extra": extra}
         return {}
     if status in _OPEN and not is_open:

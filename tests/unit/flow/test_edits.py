@@ -98,6 +98,7 @@ def test_labels_that_follow_are_ours_again(started: Repository) -> None:
         ({"agent_history": [{**ENTRY, "agent": "state_manager"}]}, "not-an-agent"),
         ({"agent_history": [{"task": "no agent"}]}, "bad-entry"),
         ({"agent_history": [{**ENTRY, "status": "sleeping"}]}, "bad-status"),
+        ({"agent_history": [{**ENTRY, "status": {"completed": True}}]}, "bad-status"),
         ({"commits_created": [{"step": "step_1"}]}, "bad-entry"),
         ({"quality_gates": {"mr_ready": True}}, "flag-follows"),
         ({"quality_gates": {"step_2_complete": True}}, "flag-follows"),
@@ -107,6 +108,13 @@ def test_labels_that_follow_are_ours_again(started: Repository) -> None:
 def test_what_is_not_allowed_is_refused_by_name_and_left(started: Repository, changes: Any, reason: str) -> None:
     started.edit(**changes)
     assert refused(started).details["reason"] == reason
+
+
+def test_a_status_that_is_no_word_is_refused_also_where_a_delegation_was_there(started: Repository) -> None:
+    started.edit(agent_history=[{**ENTRY, "status": "in_progress"}])
+    started.flow.get_current_state()
+    started.edit(agent_history=[{**ENTRY, "status": {"completed": True}}])
+    assert refused(started).details["reason"] == "bad-status"
 
 
 def test_histories_only_grow(started: Repository) -> None:

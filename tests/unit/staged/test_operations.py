@@ -267,7 +267,8 @@ def test_a_file_that_nobody_recorded_is_no_evidence(started: Repository) -> None
 
 
 def test_an_unknown_gate_is_refused_and_a_gate_of_another_stage_too(started: Repository) -> None:
-    for gate, code in (("EXPLORE->FINAL", "unknown-gate"), ("PLAN->IMPLEMENT", "wrong-stage")):
+    wrong: Any = (("EXPLORE->FINAL", "unknown-gate"), ("PLAN->IMPLEMENT", "wrong-stage"), (["EXPLORE->PLAN"], "unknown-gate"))
+    for gate, code in wrong:
         with pytest.raises(Refused) as refusal:
             started.staged.validate_gate(gate)
         assert refusal.value.code == code
