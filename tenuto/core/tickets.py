@@ -176,6 +176,6 @@ def _phase(run: Run, attempt: Attempt) -> str:
 def _kind(run: Run, attempt: Attempt) -> str:
     for text in (attempt["role"], attempt["task"]):
         for kind, words in _KINDS:
-            if any(word in text.lower() for word in words):
+            if isinstance(text, str) and any(word in text.lower() for word in words):  # others may write anything there
                 return kind
     return _KIND_OF_PHASE.get(_phase(run, attempt), "")

@@ -82,7 +82,10 @@ class SqliteReader:
         return self._folded(REPO, new_repo, apply_repo) or new_repo()
 
     def _folded(self, run: str, new: Any, apply_event: Any) -> Any:
-        row = self._db.execute("SELECT seq, fold, body, digest FROM state WHERE run=?", (run,)).fetchone()
+        try:
+            row = self._db.execute("SELECT seq, fold, body, digest FROM state WHERE run=?", (run,)).fetchone()
+        except UnicodeEncodeError:
+            return None  # no run has half a character in its name
         seq, state = 0, new()
         if row and row[1] == FOLD_VERSION and hash_of(row[2]) == row[3]:
             seq, state = row[0], loads(row[2])  # else it is only a cache; `tenuto verify` names it

@@ -83,13 +83,18 @@ def words(run: Run) -> str:
     ]
     if tasks(run):
         lines.append(f"Tasks: {done} of {len(tasks(run))} completed")
-    lines += ["Next steps:", *(f"{number}. {step}" for number, step in enumerate(context["nextSteps"], 1))]
+    lines += ["Next steps:", *(f"{number}. {step}" for number, step in enumerate(_listed(context["nextSteps"]), 1))]
     if context["filesInProgress"]:
-        lines.append("Files in progress: " + ", ".join(context["filesInProgress"]))
+        lines.append("Files in progress: " + ", ".join(_listed(context["filesInProgress"])))
     answers = [f"- {key}: {value}" for key, value in run["answers"].items() if value]
     if answers:
         lines += ["Discovery answers:", *answers]
     return "\n".join(line for line in lines if not line.endswith(": "))
+
+
+def _listed(value: Any) -> list[str]:
+    """Others write one thing where a list belongs."""
+    return [str(one) for one in (value if isinstance(value, list) else [value])]
 
 
 def _task_text(task: Any) -> str:

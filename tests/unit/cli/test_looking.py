@@ -245,3 +245,10 @@ def test_the_shell_completes_the_names_of_runs(say: Say, run: str, monkeypatch: 
     monkeypatch.setenv("COMP_WORDS", "tenuto status da")
     monkeypatch.setenv("COMP_CWORD", "2")
     assert say().out == "plain,dark-mode\n"
+
+
+def test_a_name_with_half_a_character_is_nobodys(say: Say, run: str) -> None:
+    """What a shell passes on that is no UTF-8 arrives like this."""
+    for command in ("memory", "status", "history"):
+        told = say(command, "dark\udcff")
+        assert told.status == 3 and "Traceback" not in told.err, told.err

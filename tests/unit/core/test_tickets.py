@@ -148,3 +148,11 @@ def test_what_counts_as_good(value: Any, good: bool) -> None:
 def test_the_last_validation_that_ended_counts() -> None:
     bad, good, under_way = attempt("validator", "failed", step="x"), attempt("validator", step="x"), attempt("validator", "running", step="x", at=None)
     assert flags(ticket(bad, good, under_way))["tests_passing"] is True and flags(ticket(good, bad, under_way))["tests_passing"] is False
+
+
+def test_a_task_that_is_no_text_says_nothing_of_its_kind() -> None:
+    from tenuto.core import tickets
+
+    run: Any = {"schedule": []}
+    attempt: Any = {"role": "anybody", "task": None, "step": "nowhere"}
+    assert tickets._kind(run, attempt) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import Any
 
@@ -94,3 +95,11 @@ def test_any_run_is_saved_and_handed_back(repository: Any) -> None:
     assert repository.replay("claude-2.1.325/PreCompact.auto", session_id=SESSION) is None
     assert repository.run("dark-mode")["resume"]["currentTask"] == "architect"
     assert "architect" in given_back(repository.replay("claude-2.1.325/SessionStart.compact"))
+
+
+def test_one_thing_where_a_list_belongs_is_handed_back_all_the_same(started: Any) -> None:
+    started.replay("claude-2.1.325/PreCompact.manual")
+    state = started.state
+    state["resumeContext"] |= {"filesInProgress": 7, "nextSteps": True}
+    (started.root / ".feature-state.json").write_text(json.dumps(state))
+    assert "Files in progress: 7" in given_back(started.replay("claude-2.1.325/SessionStart.resume"))
