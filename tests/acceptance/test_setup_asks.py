@@ -21,7 +21,9 @@ def answered(word: bytes, home: Path) -> tuple[int, str]:
     )
     os.close(other)
     seen, typed = b"", False
-    while select.select([terminal], [], [], 60)[0]:
+    ready = select.poll()  # select() knows no file above number 1023
+    ready.register(terminal, select.POLLIN)
+    while ready.poll(60_000):
         try:
             seen += os.read(terminal, 1 << 16)
         except OSError:

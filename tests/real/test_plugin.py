@@ -109,8 +109,10 @@ class Claude:
 
 def _screen(terminal: int, shown: str) -> str:
     seen, end = b"", time.monotonic() + _PATIENCE
+    ready = select.poll()  # select() knows no file above number 1023
+    ready.register(terminal, select.POLLIN)
     while time.monotonic() < end:
-        if select.select([terminal], [], [], 0.2)[0]:
+        if ready.poll(200):
             try:
                 seen += os.read(terminal, 1 << 16)
             except OSError:
