@@ -70,6 +70,8 @@ class SqliteJournal:
                     os.close(file)
             self._lock_fd = self._queue_fd = self._log_fd = -1
 
+    __del__ = close  # a library's user lets go of a workspace, and of its files with it
+
     def lock(self) -> None:
         self._mutex.acquire()
         if self._writing:

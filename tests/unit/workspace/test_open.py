@@ -1,0 +1,30 @@
+"""What a library's user holds of the repositories they open."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+import tenuto
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc lists the open files")
+
+
+def open_in(folder: Path) -> int:
+    gc.collect()
+    links = [os.path.join("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]
+    return sum(os.readlink(link).startswith(str(folder)) for link in links if os.path.islink(link))
+
+
+def test_who_lets_go_of_a_workspace_lets_go_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / ".tenuto").mkdir()
+    for number in range(20):
+        tenuto.open(str(tmp_path)).context.init(f"Task {number}")
+    latest = open_in(tmp_path)
+    assert 0 < latest < 20, "the latest one alone is kept (workspace/open.py says why)"
+    (tmp_path / "other").mkdir()
+    tenuto.open(str(tmp_path / "other"))
+    assert open_in(tmp_path) == 0
