@@ -30,7 +30,7 @@ LOOK = "look-1-researcher-1"
 
 
 def ask(root: Path, lab: Lab, codex: str, text: str) -> None:
-    settings = [f'command="{sys.executable}"', 'args=["-m", "tenuto", "mcp"]', f'env={{PYTHONPATH="{ROOT}"}}', "startup_timeout_sec=60"]
+    settings = [f'command="{sys.executable}"', 'args=["-m", "tenuto", "mcp"]', f'env={{PYTHONPATH="{ROOT}"}}', "startup_timeout_sec=60", "required=true"]
     words = [word for one in settings for word in ("-c", f"mcp_servers.tenuto.{one}")]
     command = [codex, "exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access", *words, text]
     subprocess.run(command, cwd=root, env=lab.environment("codex"), stdin=subprocess.DEVNULL, capture_output=True, timeout=90, check=True)
