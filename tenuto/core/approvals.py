@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("guarded", "signed", "isolated")
 PROTECTION = "gate_protection"  # in the run's settings: {"level", "signers"}
-PASSED_ON = "passed_on"  # there, too: over what a model may pass a person's decision on
+PASSED_ON = "passed_on"  # in the repository's settings: over what a model may pass a person's decision on
 
 
 def protection(run: Run) -> Any:
@@ -133,7 +133,7 @@ def doubts(pipeline: Any, run: Run, events: Iterable[Any]) -> Iterator[str]:
     for number, event in enumerate(events, 1):
         approved.apply(event)
         match event["type"]:
-            case "SettingsChanged" if PROTECTION in event["changes"] or PASSED_ON in event["changes"]:
+            case "SettingsChanged" if PROTECTION in event["changes"]:
                 yield f"event {number}: how gates are protected was changed under way"
             case "GateOpened":
                 waiting = event["gate"]

@@ -116,7 +116,7 @@ def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
                 return []
             return [_event("FileOwned", command, {"path": command["path"], "run": command["run"]})]
         case "ChangeSettings":
-            changes = command["changes"]
+            changes = {name: value for name, value in command["changes"].items() if repo["settings"].get(name) != value}
             return [_event("SettingsChanged", command, {"changes": changes})] if changes else []
 
 

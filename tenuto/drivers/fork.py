@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tenuto.core.approvals import PASSED_ON, PROTECTION, protection
+from tenuto.core.approvals import PROTECTION, protection
 from tenuto.core.pipeline import documents_of
 from tenuto.core.records import Run
 from tenuto.drivers.bound import define, definition_of
@@ -37,7 +37,6 @@ def fork(workspace: Workspace, source: str, step: str, *, name: str = "", pipeli
     carried = _carried(old, checked, step)
     held = protection(old)
     protected = {PROTECTION: held} if held["level"] else of_new_run(workspace.root, read_settings(workspace.root))
-    protected[PASSED_ON] = old["settings"].get(PASSED_ON, [])
     stands: list[str] = []
     if old["pipeline"]["name"] == checked["name"]:
         with workspace.journal.read() as reader:

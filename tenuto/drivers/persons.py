@@ -9,7 +9,7 @@ import getpass
 import os
 from typing import Any
 
-from tenuto.core.approvals import standing
+from tenuto.core.approvals import PASSED_ON, standing
 from tenuto.core.pipeline import documents_of
 from tenuto.core.records import Run
 from tenuto.core.visits import step_of
@@ -66,7 +66,7 @@ def decide_gate(
 
     `gate`: the one that the person saw, where it is known; a decision that comes late is not for the next one.
 
-    `passed_on`: by what a model passes a person's word on, where the settings allow that.
+    `passed_on`: by what a model passes a person's word on, where a person allowed that (let_pass_on).
     """
     if passed_on:
         refuse_agents(f"{decision} a gate")
@@ -93,6 +93,20 @@ def decide_gate(
         } | ({"gate": gate} if gate else {})
         turn.do(name, decided, pipeline)
         return run
+
+
+def let_pass_on(workspace: Workspace, over: str, on: bool) -> None:
+    """From now on, in this repository: a model may pass a person's decisions on over this, or may not."""
+    word = "on" if on else "off"
+    require_person(f"switch {word} that decisions are passed on", f"tenuto {over} --approve {word}")
+    with workspace.turn() as turn:
+        others = [one for one in turn.repo["settings"].get(PASSED_ON, ()) if one != over]
+        turn.do_repo({"do": "ChangeSettings", "changes": {PASSED_ON: [*others, over] if on else others}})
+
+
+def is_passed_on(workspace: Workspace, over: str) -> bool:
+    with workspace.journal.read() as reader:
+        return over in reader.load_repo()["settings"].get(PASSED_ON, ())
 
 
 def answer_question(workspace: Workspace, name: str, text: str) -> Run:

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from tenuto.core.approvals import PASSED_ON, PROTECTION, decided, doubts, protection, standing, statement
+from tenuto.core.approvals import PROTECTION, decided, doubts, protection, standing, statement
 from tenuto.core.records import Run
 from tenuto.drivers.bound import pipeline_of
 from tenuto.encoding import dumps
@@ -35,9 +35,8 @@ _PROBE = 'if [ -w "$1" ] || [ -w "$2" ]; then echo open; else echo shut; fi'
 def of_new_run(root: str, settings: dict[str, Any]) -> dict[str, Any]:
     """What a run that begins now is bound to; no level where guarded, which is checked for every run."""
     level = settings.get("gates", "guarded")
-    passed_on = {PASSED_ON: ["mcp"]} if settings.get("mcp", {}).get("approve") else {}
     if level == "guarded":
-        return passed_on
+        return {}
     signers = ""
     if level == "signed":
         path = settings.get("signers", ".tenuto/signers")
@@ -49,7 +48,7 @@ def of_new_run(root: str, settings: dict[str, Any]) -> dict[str, Any]:
         if not signers.strip():
             hint = f"write lines `NAME ssh-ed25519 AAAA...` to {path}, as in ssh's allowed_signers"
             raise Refused("no-signers", f"decisions are signed here, but {path} names nobody who may", hint)
-    return {PROTECTION: {"level": level, "signers": signers}, **passed_on}
+    return {PROTECTION: {"level": level, "signers": signers}}
 
 
 def level_of(run: Run, settings: dict[str, Any]) -> str:

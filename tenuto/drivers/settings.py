@@ -72,7 +72,6 @@ SETTINGS: dict[str, Setting] = {
     "signers": Setting("the path of a file", _text, ".tenuto/signers"),
     "isolation": Setting("a list of words, a command", _texts, "[sudo, -u, agent, --]"),
     "notify": Setting("command or url, each a text", _parts(command=_text, url=_text), "{command: ./tell-me}"),
-    "mcp": Setting("approve, true or false", _parts(approve=lambda value: isinstance(value, bool)), "{approve: false}"),
 }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 
+from tenuto.core.approvals import PASSED_ON
 from tenuto.errors import TenutoError
 
 TYPE_CHECKING = False
@@ -124,7 +125,7 @@ def _check_journal(workspace: Workspace) -> Iterator[Check]:
     try:
         with workspace.journal.read() as reader:
             (answer,) = workspace.journal.connection().execute("PRAGMA quick_check(1)").fetchone()  # type: ignore[attr-defined]
-            count = len(reader.runs())
+            count, passed_on = len(reader.runs()), reader.load_repo()["settings"].get(PASSED_ON)
     except TenutoError as error:
         yield check("problem", "journal", error.message, error.hint, error.code)
         return
@@ -132,6 +133,8 @@ def _check_journal(workspace: Workspace) -> Iterator[Check]:
         yield check("problem", "journal", f"SQLite: {answer}", "tenuto verify; restore a backup: tenuto import FILE")
     else:
         yield check("ok", "journal", f"readable, {count} run{'' if count == 1 else 's'}")
+    for over in passed_on or ():
+        yield check("note", "gates", f"over {over} a model may pass on what a person decides", f"tenuto {over} --approve off, unless you want that")
     if not os.access(path, os.W_OK) or not os.access(workspace.state, os.W_OK):
         yield check("problem", "journal", f"{workspace.state} may not be written to", "check who owns it")
     if _size(path + "-wal") > _LONG_LOG:

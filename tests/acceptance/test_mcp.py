@@ -19,11 +19,11 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 import tenuto
-from tenuto.drivers.fork import fork
 from tenuto.drivers.guided import accept, hand_out
-from tenuto.drivers.persons import decide_gate
+from tenuto.drivers.persons import decide_gate, is_passed_on, let_pass_on
 from tenuto.drivers.start import start
 from tenuto.entrypoints.mcp.tools import APPROVE, TOOLS
+from tenuto.workspace.health import diagnose
 from tests.acceptance.rehearsing import repository
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,6 +90,15 @@ def talk(place: Path, conversation: Callable[[Asking], Awaitable[None]], **envir
     asyncio.run(connected())
 
 
+def switch(place: Path, to: str, **environment: str) -> tuple[int, Any]:
+    """`tenuto mcp --approve`, in a terminal of a person's unless `environment` says otherwise."""
+    around = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": os.environ["HOME"], **environment}
+    words = [sys.executable, "-m", "tenuto", "mcp", "--approve", to, "--json"]
+    done = subprocess.run(words, cwd=place, env=around, capture_output=True, text=True, check=False)
+    told = json.loads(done.stdout)
+    return done.returncode, told["data"] if told["ok"] else told
+
+
 def deliver(place: Path, work: Any) -> None:
     for path in work["outputs"]:
         file = Path(work["workdir"]) / path
@@ -124,7 +133,7 @@ def test_a_run_is_led_to_its_end_over_mcp_and_only_a_person_opens_its_gate(place
         assert "do not decide" in waits["advice"]
         assert APPROVE.name not in [tool.name for tool in (await ask.client.list_tools()).tools]
         assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "not-switched-on"
-        (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: true}\n")
+        let_pass_on(tenuto.open(str(place)), "mcp", True)
         assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "not-switched-on", "not while the server runs"
 
         decide_gate(tenuto.open(str(place)), "r", "approve", "", {})
@@ -155,8 +164,8 @@ def to_the_gate(place: Path) -> None:
 
 def test_where_the_user_switched_it_on_a_decision_is_passed_on_and_recorded_as_that(place: Path) -> None:
     """Listed as the tenth tool. In an agent that the engine started it is refused all the same."""
-    (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: true}\n")
     to_the_gate(place)
+    assert switch(place, "on") == (0, {"approve": True})
 
     async def supervised(ask: Asking) -> None:
         assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "agent-decides"
@@ -178,22 +187,39 @@ def test_where_the_user_switched_it_on_a_decision_is_passed_on_and_recorded_as_t
     assert decision["decision"] == "approve" and decision["proof"]["passed_on"] == "mcp"
 
 
-def test_a_model_that_switches_it_on_itself_opens_nothing(place: Path) -> None:
-    """At the gate it writes the setting, and starts a server of its own: the run began without, and holds to that to its end."""
+@pytest.mark.parametrize("around", [{"CLAUDECODE": "1"}, {"TENUTO_ATTEMPT": "r.x"}], ids=["in-a-session", "started-by-us"])
+def test_a_model_cannot_switch_it_on(place: Path, around: dict[str, str]) -> None:
+    """Not before a run begins and not at its gate; nor is there a file in the repository that would do."""
+    status, said = switch(place, "on", **around)
+    assert status == 4 and said["error"]["code"] == "agent-decides"
     to_the_gate(place)
+    assert switch(place, "on", **around)[0] == 4 and not is_passed_on(tenuto.open(str(place)), "mcp")
     (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: true}\n")
 
     async def conversation(ask: Asking) -> None:
+        assert [tool.name for tool in (await ask.client.list_tools()).tools] == [tool.name for tool in TOOLS]
+        assert (await ask.refused("approve", run="r", decision="approve"))["code"] == "not-switched-on"
+        assert (await ask.refused("next", run="r"))["code"] == "bad-settings", "a switch that nobody knows is named"
+
+    talk(place, conversation, CLAUDECODE="1")
+    run = tenuto.open(str(place)).load("r")
+    assert run["status"] == "waiting_gate" and not run["decisions"]
+
+
+def test_a_person_switches_it_off_and_a_server_that_lists_it_opens_nothing_any_more(place: Path) -> None:
+    to_the_gate(place)
+    assert switch(place, "on") == (0, {"approve": True}) == switch(place, "on"), "said again"
+    assert [one["message"] for one in diagnose(tenuto.open(str(place))) if one["name"] == "gates"] == ["over mcp a model may pass on what a person decides"]
+
+    async def conversation(ask: Asking) -> None:
         assert [tool.name for tool in (await ask.client.list_tools()).tools][-1] == "approve"
+        assert switch(place, "off") == (0, {"approve": False})
         for given in ({"decision": "approve"}, {"decision": "reject"}):
             error = await ask.refused("approve", run="r", **given)
             assert error["code"] == "not-switched-on" and "tenuto " + given["decision"] in error["hint"]
 
     talk(place, conversation, CLAUDECODE="1")
-    run = tenuto.open(str(place)).load("r")
-    assert run["status"] == "waiting_gate" and not run["decisions"]
-    other = fork(tenuto.open(str(place)), "r", "look", name="again")
-    assert other["settings"]["passed_on"] == [], "nor does a fork of it take that over from the settings"
+    assert tenuto.open(str(place)).load("r")["status"] == "waiting_gate"
 
 
 def test_what_was_stored_is_found_and_read_as_data(place: Path) -> None:
@@ -253,7 +279,7 @@ def test_a_wrong_question_is_answered_with_what_is_right(place: Path) -> None:
 
 
 def test_settings_that_cannot_be_read_are_named_and_the_server_lives(place: Path) -> None:
-    (place / ".tenuto" / "config.yaml").write_text("mcp: {approve: maybe}\n")
+    (place / ".tenuto" / "config.yaml").write_text("gates: maybe\n")
 
     async def conversation(ask: Asking) -> None:
         assert (await ask.refused("start", request="x", pipeline="small"))["code"] == "bad-settings"

@@ -128,7 +128,7 @@ def test_a_run_is_led_and_no_surface_opens_its_gate(claude: Claude, lab: Lab) ->
         bash(f"{TENUTO} release r"),
         bash(f"{TENUTO} run --run r --at write --start-only"),
         bash(f"{TENUTO} retry r write"),
-        bash(f"echo 'mcp: {{approve: true}}' > .tenuto/config.yaml && {TENUTO} approve r"),
+        bash(f"{TENUTO} mcp --approve on && {TENUTO} approve r"),
         tool("approve", run="r", decision="approve"),
         tool("report", run="r", attempt=WRITE, verdict="DONE", summary="skipped ahead"),
         bash(f"echo yes | {TENUTO} report r {WRITE} --reply -"),

@@ -114,10 +114,10 @@ def checkpoint(case: Case, c: Any) -> list[Any]:
 
 
 def _refuse_passed_on(case: Case, c: Any) -> None:
-    """A word that a model passes on counts where that was switched on when the run began: the switch lies where a model can write."""
+    """A word that a model passes on counts where a person switched that on. The switch stands in the journal: settings lie where a model writes."""
     run, by = case.run, c.get("proof", {}).get("passed_on")
-    if by and run["pipeline"]["hash"] and by not in run["settings"].get("passed_on", ()):
-        message = f"run {run['id']} began before decisions could be passed on over {by}: only a person opens its gates"
+    if by and by not in case.repo["settings"].get("passed_on", ()):
+        message = f"decisions are not passed on over {by} here: only a person opens the gates of run {run['id']}"
         raise Refused("not-switched-on", message, f"in a terminal of your own: tenuto {c['decision']} {run['id']}")
 
 

@@ -100,7 +100,7 @@ def record_answers(case: Case, c: Any) -> list[Any]:
 
 
 def change_settings(case: Case, c: Any) -> list[Any]:
-    if "gate_protection" in c["changes"] or "passed_on" in c["changes"]:
+    if "gate_protection" in c["changes"]:
         message = f"how the gates of run {case.run['id']} are protected was settled when it began"
         raise Refused("protected", message, "it is part of .tenuto/config.yaml, for runs to come")
     return [case.event("SettingsChanged", changes=c["changes"])] if c["changes"] else []

@@ -26,15 +26,14 @@ MOST_INLINE = 40_000  # characters of prompts in one answer: clients cut what is
 
 
 class Desk:
-    """What one connection asks of one repository. `approve` is what the user had switched on when the server started.
+    """What one connection asks of one repository. `approve` is listed where the user had switched it on when the server started.
 
     To an agent that the engine started, in whose program the user has this server, only what looks is shown.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.approve = _switched_on(workspace.root)
-        self.tools: tuple[Tool, ...] = (*TOOLS, APPROVE) if self.approve else TOOLS
+        self.tools: tuple[Tool, ...] = (*TOOLS, APPROVE) if _switched_on(workspace) else TOOLS
         self.instructions = INSTRUCTIONS
         if is_in_attempt(workspace.state):
             self.tools, self.instructions = tuple(tool for tool in TOOLS if not tool.changes), INSIDE
@@ -49,12 +48,12 @@ class Desk:
         return {**record, **({"notes": notes} if notes else {})}
 
 
-def _switched_on(root: str) -> bool:
-    """Settings that cannot be read switch nothing on; whoever needs them says what is wrong with them."""
-    from tenuto.drivers.settings import read_settings
+def _switched_on(workspace: Workspace) -> bool:
+    """A journal that is not there, or cannot be read, switches nothing on; whoever needs it says what is wrong with it."""
+    from tenuto.drivers.persons import is_passed_on
 
     try:
-        return bool(read_settings(root).get("mcp", {}).get("approve"))
+        return _has_journal(workspace) and is_passed_on(workspace, "mcp")
     except TenutoError:
         return False
 

@@ -1,7 +1,7 @@
 """What a model may ask for, as data: this table is listed to clients, checked against, and printed in docs/reference/mcp.md.
 
 Ten at most, so that a model can hold them in its head. `approve` is listed only where the user switched it on
-(.tenuto/config.yaml, `mcp: {approve: true}`): a gate is a person's to open.
+(`tenuto mcp --approve on`): a gate is a person's to open.
 """
 
 from __future__ import annotations

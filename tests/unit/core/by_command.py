@@ -31,7 +31,7 @@ def pipeline_of(text: str) -> Any:
 
 class Asked:
     def __init__(self, pipeline: Any = None, pipeline_name: str = "p", **begun: Any) -> None:
-        self.pipeline, self.run, self.seconds = pipeline, new_run(), 0
+        self.pipeline, self.repo, self.run, self.seconds = pipeline, new_repo(), new_run(), 0
         self.do(**{**BEGUN, "pipeline": {"name": pipeline_name, "hash": None}, **begun})
 
     def do(self, do: str, **more: Any) -> list[str]:
@@ -39,7 +39,7 @@ class Asked:
         self.seconds += 1
         at = f"2026-11-15T{10 + self.seconds // 3600:02d}:{self.seconds // 60 % 60:02d}:{self.seconds % 60:02d}.000Z"
         asked: Any = {"at": at, "by": "ada", "do": do, **more}
-        events = decide(self.pipeline, new_repo(), self.run if self.run["version"] else None, asked)
+        events = decide(self.pipeline, self.repo, self.run if self.run["version"] else None, asked)
         for event in events:
             apply(self.run, event)
         self.last: list[Any] = list(events)
@@ -63,7 +63,7 @@ class Adopted(Asked):
     """A run that was taken over from a file, in whatever state it was found."""
 
     def __init__(self, **state: Any) -> None:
-        self.pipeline, self.run, self.seconds = None, new_run(), 0
+        self.pipeline, self.repo, self.run, self.seconds = None, new_repo(), new_run(), 0
         self.do("Adopt", dialect="staged", path="state.json", sha256="s", state={"id": "x", **state})
 
 

@@ -65,6 +65,7 @@ def test_the_repository_knows_its_current_run_who_owns_a_file_and_its_settings()
     assert do("OwnFile", path="p", run="y") == ["FileOwned"] and repo["owners"] == {"p": "y"}
     assert do("OwnFile", path="p", run=None) == ["FileOwned"] and repo["owners"] == {} and do("OwnFile", path="p", run=None) == []
     assert do("ChangeSettings", changes={}) == [] and do("ChangeSettings", changes={"a": {"b": 1}}) == ["SettingsChanged"]
+    assert do("ChangeSettings", changes={"a": {"b": 1}}) == [], "said again"
     do("ChangeSettings", changes={"a": {"c": 2}})
     assert repo["settings"] == {"a": {"b": 1, "c": 2}} and repo["version"] == 6
     current: Any = {"type": "CurrentRunChanged", "run": "x", **AT}

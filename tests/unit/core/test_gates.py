@@ -85,19 +85,18 @@ def test_a_protected_run_takes_signed_decisions_only() -> None:
     assert asked.refused("ChangeSettings", changes={"gate_protection": None}) == "protected"
 
 
-def test_a_word_is_passed_on_where_that_was_settled_when_the_run_began() -> None:
-    """The switch lies in a file that a model can write: switched on later, it counts for runs to come. Runs without a pipeline are led by hand."""
+def test_a_word_is_passed_on_where_the_repository_allows_it() -> None:
+    """The repository's own record, that is: what a run's settings say, which a model may have written, counts for nothing."""
     given = {"decision": "approve", "who": "ada", "proof": {"level": "guarded", "passed_on": "mcp"}}
-    for settings, refused in (({}, True), ({"passed_on": []}, True), ({"passed_on": ["other"]}, True), ({"passed_on": ["mcp"]}, False)):
-        asked = Asked(settings=settings)
-        asked.run["pipeline"]["hash"] = "h"
+    for allowed in ({}, {"passed_on": []}, {"passed_on": ["other"]}):
+        asked = Asked(settings={"passed_on": ["mcp"]})
+        asked.repo["settings"] = allowed
         asked.do("OpenGate", name="design", prompt="?")
-        if refused:
-            assert asked.refused("DecideGate", **given) == "not-switched-on"
-            assert asked.refused("ChangeSettings", changes={"passed_on": ["mcp"]}) == "protected"
-        assert asked.do("DecideGate", **(given | ({"proof": {}} if refused else {}))) == ["GateDecided"]
-    by_hand = at_a_gate()
-    assert by_hand.do("DecideGate", **given) == ["GateDecided"]
+        assert asked.refused("DecideGate", **given) == "not-switched-on"
+        assert asked.do("DecideGate", decision="approve", who="ada", proof={}) == ["GateDecided"], "said by a person"
+    asked = at_a_gate()
+    asked.repo["settings"] = {"passed_on": ["other", "mcp"]}
+    assert asked.do("DecideGate", **given) == ["GateDecided"]
 
 
 def test_a_gate_of_a_pipeline_shows_what_is_there_now_and_only_what_is_new() -> None:
