@@ -8,6 +8,7 @@ import sys
 
 from tenuto.supervise import identity, orphans, processes
 from tenuto.supervise.shapes import Claim, Identity
+from tests.unit.supervise.marked import marked
 
 
 def claim(attempt: str, supervisor: Identity) -> Claim:
@@ -24,7 +25,7 @@ def supervisor(start: int) -> Identity:
 def test_each_claim_gets_its_own_processes_and_none_that_are_older_than_its_supervisor() -> None:
     """Several supervisors died at different times; one walk looks for what all of them left."""
     names = [f"orphan-{os.urandom(4).hex()}" for _ in range(2)]
-    children = [subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={processes.MARK: name}) for name in names]
+    children = [marked(name) for name in names]
     started = [identity.identify(child.pid) for child in children]
     assert started[0] is not None and started[1] is not None
     before, after = int(started[0]["start"]) - 1, int(started[1]["start"]) + 1
@@ -42,7 +43,7 @@ def test_each_claim_gets_its_own_processes_and_none_that_are_older_than_its_supe
 
 def test_after_a_restart_of_the_machine_nothing_is_left_and_nothing_is_ended() -> None:
     name = f"orphan-{os.urandom(4).hex()}"
-    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={processes.MARK: name})
+    child = marked(name)
     [answer] = orphans.end([claim(name, {**supervisor(0), "boot": "another"})])
     assert answer.proven and not answer.processes
     child.communicate()

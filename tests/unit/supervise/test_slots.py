@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from tenuto.encoding import dumps
-from tenuto.supervise import identity, processes, slots
+from tenuto.supervise import identity, slots
 from tenuto.supervise.shapes import Hold, Identity
+from tests.unit.supervise.marked import marked
 
 
 def hold(attempt: str, supervisor: Identity | None = None) -> Hold:
@@ -82,7 +83,7 @@ def test_a_slot_whose_holder_cannot_be_judged_stays_blocked(tmp_path: Path) -> N
 
 def test_what_a_slots_last_holder_left_is_ended_before_the_slot_is_used(tmp_path: Path) -> None:
     attempt = f"left-{os.urandom(4).hex()}"
-    left = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={processes.MARK: attempt})
+    left = marked(attempt)
     dead = somebody_dead()
     seen = identity.identify(left.pid)
     assert seen is not None
@@ -98,7 +99,7 @@ def test_what_a_slots_last_holder_left_is_ended_before_the_slot_is_used(tmp_path
 def test_a_process_older_than_the_supervisor_is_never_ended(tmp_path: Path) -> None:
     """It may carry the same mark: somebody's shell, an attempt of the same name. It cannot be a descendant."""
     attempt = f"older-{os.urandom(4).hex()}"
-    older = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={processes.MARK: attempt})
+    older = marked(attempt)
     dead = somebody_dead()
     dead["start"] = str(int(dead["start"]) + 100)
     (tmp_path / "slot-0").write_text(dumps(hold(attempt, dead)))
