@@ -101,6 +101,8 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.todo:_between:compare:stay['wave_of'][failed] < wave -> stay['wave_of'][failed] <= wave":
         "what failed in a wave began behind what is done before it",
     "tenuto.core.waves:_reached:drop:seen[follower] = None -> pass": "named twice, it is skipped once",
+    "tenuto.core.items:_names:number:False -> True #2": "a range needs a number in front of it, and nothing stands in front of the first word",
+    "tenuto.core.items:_names:number:True -> False #2": "a bare number has no words: it is looked up either way",
     "tenuto.core.names:_problem:return:return '' -> return None": _ANYTHING,
     "tenuto.core.selection:_concerned:logic:finding.get('text') or '' -> finding.get('text')": "the word None names no item",
     "tenuto.core.waiting:parked_agents:number:0 -> 1": "no limit ended in the first millisecond of 1970",

@@ -58,13 +58,13 @@ def key_of(name: str) -> str:
     if parts:
         for prefix in ("task", "t"):
             rest = parts[0].removeprefix(prefix)
-            if rest != parts[0] and _is_number(rest):
+            if _is_number(rest):
                 parts[0] = rest
     return "-".join(_without_zeros(part) for part in parts)
 
 
 def _is_number(text: str) -> bool:
-    return bool(text) and text.isascii() and text.replace(".", "").isdigit() and text[0].isdigit()
+    return text.isascii() and text.replace(".", "").isdigit() and text[0].isdigit()
 
 
 def _without_zeros(part: str) -> str:
@@ -111,7 +111,7 @@ def look_up(names: Directory, name: str) -> list[str]:
     """The ids that a name fits: one, none, or all that it could mean."""
     key, number, words = key_of(name), number_of(name), words_of(name)
     tries = [("exact", name.strip().lower()), ("key", key)]
-    if number and words:
+    if words:
         # `03-parser` for the item `03`; never for `03-lexer`, which is another one.
         tries.append(("key", number))
     else:
@@ -159,7 +159,7 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
                 yield name, True
         # A plain word ends a list, unless a comma or the like says that it is an entry: `task IDs: a, b`.
         listing = listing and (is_number or distinct or mark in (",", ":", "[", "("))
-        ranging, start = False, word if listing and is_number else ""
+        ranging, start = False, word if is_number else ""
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
@@ -180,8 +180,8 @@ def _words(text: str) -> Iterator[tuple[str, str]]:
 def _range_in(word: str) -> Iterator[str]:
     """`02-04` and `02..04` are two numbers with what lies between."""
     for mark in ("..", "-"):
-        first, found, last = word.partition(mark)
-        if found and _is_number(first) and _is_number(last):
+        first, _, last = word.partition(mark)
+        if _is_number(first) and _is_number(last):
             yield from _between(first, last)
 
 
