@@ -37,7 +37,7 @@ ORCHESTRATOR: dict[str, Any] = {
     "the result is there, not collected": ("tenuto.drivers.local:Engine", "finish", "before", ""),
     "the end is decided, not committed": ("tenuto.drivers.local:Engine", "_record", "after", ""),
     "the end is committed": ("tenuto.drivers.local:Engine", "finish", "after", ""),
-    "during a checkpoint of the journal": ("tenuto.stores.sqlite:SqliteJournal", "_checkpoint_if_long", "before", ""),
+    "during a checkpoint of the journal": ("tenuto.stores.sqlite:SqliteJournal", "_cut_off_if_long", "before", ""),
 }
 SUPERVISOR: dict[str, Any] = {
     "before the claim": ("tenuto.supervise.records", "create_once", "before", "/claim"),
@@ -88,7 +88,7 @@ def _checkpoint_always() -> None:
     """Every commit is long enough to be checkpointed."""
     from tenuto.stores import sqlite
 
-    sqlite._FRAMES, sqlite._CHECKPOINT_BYTES, sqlite._LARGEST_LOG = 1, 0, 0
+    sqlite._FRAMES, sqlite._LARGEST_LOG = 1, 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Rule 1: one flock, on a file that is never unlinked, covers transaction, checkpoint and
 projection. It queues writers; SQLite's own busy handler only backs it up. It also keeps
-checkpoints away from writers, which SQLite before 3.51.3 needs (a WAL reset could corrupt).
+checkpoints (SQLite's own, a part of the commit) away from writers, which SQLite before 3.51.3 needs (a WAL reset could corrupt).
 
 Rule 2: who was answered is durable. A turn flushes under the lock, before it shows anything in files; `write()`
 shows nothing, lets the next one in, and then flushes (writing.py).
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from tenuto.stores.writing import Writing
 
 _BUSY_SECONDS = 30.0
-_FRAMES = 200
+_FRAMES = 200  # of the log, then it is written over: a flush of blocks that are there already takes half the time
 _FRAME = 4096 + 24
-_CHECKPOINT_BYTES = _FRAMES * _FRAME
 _LARGEST_LOG = 8 << 20
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -49,7 +48,6 @@ class SqliteJournal:
         self._mutex = RLock()
         self._writing = False
         self._durable = True
-        self._held_open = False
         self._patience = PATIENCE
 
     def write(self) -> Writing:
@@ -140,7 +138,7 @@ class SqliteJournal:
         connection = connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
         try:
             connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA wal_autocheckpoint=0")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_FRAMES}")
             return connection, check_version(connection, self.path)
         except BaseException:
             connection.close()
@@ -186,7 +184,7 @@ class SqliteJournal:
             # A commit that failed (disk full, I/O error) is taken back: answered as failed, it must not appear later.
             self.rollback(error)
             raise
-        self._checkpoint_if_long()
+        self._cut_off_if_long()
 
     def flush(self) -> None:
         """What was committed without being durable is durable when this returns."""
@@ -206,13 +204,13 @@ class SqliteJournal:
 
             raise fault(error, self.path) from error
 
-    def _checkpoint_if_long(self) -> None:
-        """Under the lock. A reader in the way is not waited for; the next writer tries again."""
+    def _cut_off_if_long(self) -> None:
+        """Under the lock. A log that readers let grow; one that is in the way now is not waited for, the next writer tries again."""
         try:
             size = os.fstat(self._log_fd).st_size if self._log_fd >= 0 else os.stat(self.path + "-wal").st_size
         except OSError:
             return
-        if size >= (_LARGEST_LOG if self._held_open else _CHECKPOINT_BYTES):
+        if size >= _LARGEST_LOG:
             self._connection.execute("PRAGMA busy_timeout=0")
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -221,12 +219,10 @@ class SqliteJournal:
             self._connection.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
 
     def hold_open(self, on: bool) -> None:
-        """A driver keeps the journal open, and its run in memory. Meanwhile the log is written over instead of being cut off and
-        made anew (a flush of blocks that are there already takes half the time), and states are kept less often.
-
-        SQLite's own checkpoint is part of the commit, and so under the lock, too.
+        """A driver keeps the journal open, and its run in memory. Meanwhile the log is as long as it gets from the first turn on, and
+        states are kept less often.
         """
-        self.connection().execute(f"PRAGMA wal_autocheckpoint={_FRAMES if on else 0}")
+        self.connection()
         try:
             if on:
                 self._under_lock(self._lay_out_log)
@@ -234,9 +230,7 @@ class SqliteJournal:
                     self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             pass  # no log yet, a full disk: whoever writes next is told, if there is something to tell
-        self._held_open = on
         self._patience = PATIENCE * 4 if on else PATIENCE
-
 
     def _lay_out_log(self) -> None:
         """Under the lock. Blocks for a log of ordinary length, so that it is written over from the first turn on. A frame of zeros
@@ -244,7 +238,7 @@ class SqliteJournal:
         """
         file = os.open(self.path + "-wal", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            missing = _CHECKPOINT_BYTES - _FRAME - os.fstat(file).st_size
+            missing = (_FRAMES - 1) * _FRAME - os.fstat(file).st_size
             if missing > 0:
                 os.write(file, bytes(missing))
                 _sync(file)
