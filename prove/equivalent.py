@@ -18,6 +18,9 @@ _NONE_OF_THEM = "of no actions none is to be done"
 _STAY = "a visit that ends has its stay"
 
 EQUIVALENT: dict[str, str] = {
+    "tenuto.core.bounds:_Account.episode:number:1 -> 2": "a place more behind the last one, where nobody looks",
+    "tenuto.core.bounds:_Account.times:logic:self.counters[counter][0]['at_most'] or 0 -> self.counters[counter][0]['at_most']":
+        "counters without a bound are left out before",
     "tenuto.core.budget:_usual:number:0 -> 1": "a share of a limit is at least 1, so the larger of the two is the same",
     "tenuto.core.budget:shortage:logic:limit is None or unit == 'wall_clock' -> limit is None": _WALL_CLOCK,
     "tenuto.core.budget:shortage:word:unit == 'wall_clock' -> unit == 'no such word'": _WALL_CLOCK,
@@ -38,6 +41,7 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.by_hand:made:logic:said and all(said.values()) -> all(said.values())": "of whom nobody said anything, no seat is found below",
     "tenuto.core.by_hand:covered:logic:item and role == step['id'] and ((visit['ended_at'] or '') >= since) -> "
     "role == step['id'] and (visit['ended_at'] or '') >= since": "no name is no item's",
+    "tenuto.core.claims:unproven:logic:not item or not files or seen['changed'] -> not files or seen['changed']": "who has no item has no files of one",
     "tenuto.core.visits:step_of:number:0 -> 1": _HINT,
     "tenuto.core.visits:step_of:drop:_seen_at[name] = place -> pass": _HINT,
     "tenuto.core.visits:attempts_left:word:last == 'LOST' -> last == 'no such word'": _SETTLED,

@@ -10,6 +10,8 @@ Rule 2: a counter that a restart resets can be used up once more for each restar
 Rule 3: a hop may leave its route by a go_on. What then runs between is added if it is not a hop anyway.
 Rule 4: each plan names at most `items` items. A person's decisions (a gate's revise, a retry after a
 pause) begin a new account: the bound holds until the run ends or waits for a person.
+Rule 5: attempts and starts are counted apart. An agent that is seldom tried again may be the one that is
+restarted most, so the way with the most attempts need not be the way with the most starts.
 
 The bound is sound for every pipeline that `check` accepts: no run can exceed it. For the shipped ones
 a run exists that reaches it.
@@ -25,30 +27,33 @@ if TYPE_CHECKING:
 
     from tenuto.core.pipeline_records import Bound, Contribution, Hop, Pipeline, Route, Seat, Step, Visits
 
-    Cost = tuple[int, int]  # attempts, starts
-    Way = tuple[Cost, tuple[tuple[str, Cost], ...]]  # the sum, and each visit
+    Way = tuple[int, tuple[tuple[str, int], ...]]  # the sum, and each visit
 
 ON_THE_WAY = "on the way"
-_NOWHERE: Way = ((0, 0), ())
+_NOWHERE: Way = (0, ())
 
 
 def worst_case(
     pipeline: Pipeline, items: int, losses: bool = False, switches: Mapping[str, bool] | None = None
 ) -> Bound:
     """`losses`: attempts whose outcome is never known are counted too. `switches`: as the run sets them; all on if left out."""
-    account = _Account(pipeline, items, losses, switches)
-    visits: dict[str, list[Visits]] = {step["id"]: [] for step in pipeline["steps"]}
+    attempts = _Account(pipeline, items, losses, switches, starts=False)
+    starts = _Account(pipeline, items, losses, switches, starts=True)
+    visits: dict[str, dict[str, Visits]] = {step["id"]: {} for step in pipeline["steps"]}
 
-    def enter(because: str, way: Way, times: int) -> None:
-        for step, (attempts, starts) in way[1]:
-            if attempts and times:
-                visits[step].append({"because": because, "times": times, "attempts": attempts, "starts": starts})
+    def enter(because: str, tried: Way, started: Way, times: int) -> None:
+        for step, number in tried[1]:
+            if number and times:
+                _visits(visits[step], because, times)["attempts"] += number
+        for step, number in started[1]:
+            if number and times:
+                _visits(visits[step], because, times)["starts"] += number
 
-    enter(ON_THE_WAY, account.main_line(), 1)
-    used = {counter: account.times(counter) for counter in account.counters}
-    for counter, found in account.counters.items():
-        enter(counter, max((account.episode(route) for route in found), key=lambda way: way[0]), used[counter])
-    lines = [_contribution(step, found) for step, found in visits.items() if found]
+    enter(ON_THE_WAY, attempts.main_line(), starts.main_line(), 1)
+    used = {counter: attempts.times(counter) for counter in attempts.counters}
+    for counter, times in used.items():
+        enter(counter, attempts.dearest(counter), starts.dearest(counter), times)
+    lines = [_contribution(step, list(found.values())) for step, found in visits.items() if found]
     return {
         "items": items,
         "attempts": sum(line["attempts"] for line in lines),
@@ -56,6 +61,10 @@ def worst_case(
         "steps": lines,
         "routes": used,
     }
+
+
+def _visits(found: dict[str, Visits], because: str, times: int) -> Visits:
+    return found.setdefault(because, {"because": because, "times": times, "attempts": 0, "starts": 0})
 
 
 def explain(bound: Bound) -> list[str]:
@@ -84,10 +93,11 @@ def _contribution(step: str, lines: list[Visits]) -> Contribution:
 
 class _Account:
     def __init__(
-        self, pipeline: Pipeline, items: int, losses: bool, switches: Mapping[str, bool] | None
+        self, pipeline: Pipeline, items: int, losses: bool, switches: Mapping[str, bool] | None, starts: bool
     ) -> None:  # fmt: skip
         self.items = items
         self.losses = losses
+        self.starts = starts  # count these; else attempts
         self.steps = {step["id"]: step for step in pipeline["steps"]}
         self.order = {step["id"]: index for index, step in enumerate(pipeline["steps"])}
         self.first = pipeline["steps"][0]["id"]
@@ -99,9 +109,9 @@ class _Account:
 
     # ---- one visit ---------------------------------------------------------------------------------
 
-    def visit(self, step: Step, hop: Hop | None = None) -> Cost:
+    def visit(self, step: Step, hop: Hop | None = None) -> int:
         if not self.runs(step):
-            return (0, 0)
+            return 0
         if step["kind"] == "agent":
             return self.cost([step["modes"][hop["mode"]] if hop and hop["mode"] else step["agent"]])
         if step["kind"] == "cluster":
@@ -111,17 +121,16 @@ class _Account:
             return self.cost([*wanted, *([step["aggregate"]] if step["aggregate"] else [])])
         if step["kind"] == "waves":
             return self.waves(step["waves"]["seats"], step["waves"]["per_item"], step["waves"]["no_items"])
-        return (0, 0)
+        return 0
 
-    def waves(self, seats: list[Seat], per_item: str, no_items: str) -> Cost:
+    def waves(self, seats: list[Seat], per_item: str, no_items: str) -> int:
         """Each item once, with the dearest of its seats, or with all of them."""
         each = self.cost(seats) if per_item != "named" else max(self.cost([seat]) for seat in seats)
         number = max(self.items, 1) if no_items == "one" else self.items
-        return (each[0] * number, each[1] * number)
+        return each * number
 
-    def cost(self, seats: list[Seat]) -> Cost:
-        attempts = [(attempts_of(seat, self.losses), 1 + seat["transient"]) for seat in seats]
-        return (sum(number for number, _ in attempts), sum(number * starts for number, starts in attempts))
+    def cost(self, seats: list[Seat]) -> int:
+        return sum(attempts_of(seat, self.losses) * (1 + seat["transient"] if self.starts else 1) for seat in seats)
 
     # ---- ways --------------------------------------------------------------------------------------
 
@@ -134,16 +143,18 @@ class _Account:
             best[name] = self.join(name, self.visit(step), max(onward, key=lambda way: way[0], default=_NOWHERE))
         return best[self.first]
 
-    def join(self, step: str, cost: Cost, rest: Way) -> Way:
-        return ((cost[0] + rest[0][0], cost[1] + rest[0][1]), ((step, cost), *rest[1]))
+    def join(self, step: str, cost: int, rest: Way) -> Way:
+        return (cost + rest[0], ((step, cost), *rest[1]))
+
+    def dearest(self, counter: str) -> Way:
+        return max((self.episode(route) for route in self.counters[counter]), key=lambda way: way[0])
 
     def episode(self, route: Route) -> Way:
         """The dearest way along a route's hops, from the last one backwards."""
         hops = route["route"]
         best: list[Way] = [_NOWHERE] * (len(hops) + 1)
         known: dict[tuple[str, int], Way] = {}
-        for index in range(len(hops) - 1, -1, -1):
-            hop = hops[index]
+        for index, hop in reversed(list(enumerate(hops))):
             step = self.steps[hop["step"]]
             onward = [best[index + 1]]
             if index < len(hops) - 1:

@@ -74,6 +74,8 @@ def _tail(tail: str) -> int | None:
         or not (hours + minutes).isdigit()
         or len(tail) not in (5, 6)
         or (len(tail) == 6 and tail[3] != ":")
+        or int(hours) > 23
+        or int(minutes) > 59
     ):
         return None
     shift = (int(hours) * 60 + int(minutes)) * 60_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def test_when_the_time_is_over_agents_are_ended_and_no_try_is_used_up(
     agent = script("answers:\n  - {for: {role: designer}, fault: hang}\n")
     told = say(*RUN, "--agent", agent, "--limit", "wall_clock@write=1")
     assert told.status == 5, told
-    assert "step write may use 1 seconds: 1 are used" in told.out
+    assert re.search(r"step write may use 1 seconds: \d+ are used", told.out), "as many as it took the machine to notice"
     run = reopen(repository).load("r")
     assert [a["verdict"] for a in run["attempts"].values()] == ["DONE", "DONE", "PARKED"]
     assert run["stay"]["seats"]["designer"]["results"] == []
