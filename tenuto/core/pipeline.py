@@ -53,12 +53,12 @@ def check(
     found = _steps(view.get("steps"), setting)
     pipeline["steps"] = [step for _, step in found]
     checked: Pipeline = pipeline
-    if found and not problems:  # routes over half-read steps would only report the same thing twice
+    if not problems:  # routes over half-read steps would only report the same thing twice
         atlas = routes.Atlas(checked["steps"], checked["finish"])
         for there, step in found:
             on: Any = routes.read_on(there.get("on"), step, atlas, reviews.implied(there, step, setting))
             step["on"] = on
-    if found and not problems:
+    if not problems:
         graph.complete(checked["steps"])
         graph.check(view, checked, roles)
     if problems:
@@ -126,9 +126,9 @@ def _top(view: View) -> Any:
 
 
 def _documents(view: View) -> str:
-    if view.value in (".", "./"):
-        return "."
-    return paths.read_one(view, "the documents' folder", "docs/feature/{slug}").rstrip("/")
+    if isinstance(view.value, str) and view.value.strip("/"):  # a folder may be written like one: docs/
+        view = View(view.value.rstrip("/"), view.path, view.problems)
+    return "." if view.value == "." else paths.read_one(view, "the documents' folder", "docs/feature/{slug}")
 
 
 def _setup(view: View) -> Setup:
