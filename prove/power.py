@@ -91,6 +91,8 @@ class Trial:
                 found = self._guarded(disk, {}, 0, f"{label}, killed after call {number}")
                 self.kills += 1
                 if found is not None and not answered:
+                    if not _holds(found, before):
+                        self.violated(label, f"killed after call {number}: {_short(found)} is less than was answered, {_short(before)}")
                     allowed.add(found)
         self._epoch(disk, allowed, f"{label}, answered")
         if after not in allowed:
@@ -113,7 +115,7 @@ class Trial:
             found = self._guarded(disk, decision, torn, label)
             if found is not None and found not in allowed:
                 self.violated(label, f"{_short(found)} is neither {' nor '.join(sorted(map(_short, allowed)))} {_told(decision)}")
-        for decision, torn in itertools.islice(_decisions(units, self.dice, self.turns), self.turns):
+        for decision, torn in _some(units, self.dice, self.turns):
             self._reopened(disk, decision, torn, allowed, label)
 
     def _reopened(self, disk: Disk, decision: Decision, torn: int, allowed: set[Heads], label: str) -> None:
@@ -184,6 +186,18 @@ def _decisions(units: dict[Unit, int], dice: random.Random, most: int) -> Iterat
         share = dice.random()
         torn = dice.choice(SECTORS) if dice.random() < 0.5 else 0
         yield {unit: dice.randrange(count) for unit, count in listed if dice.random() < share}, torn
+
+
+def _some(units: dict[Unit, int], dice: random.Random, most: int) -> list[tuple[Decision, int]]:
+    """All of them where they are few; else all kept, nothing kept, and of every other kind as the dice fall."""
+    listed = list(_decisions(units, dice, most))
+    return listed if len(listed) <= most else [*listed[:2], *dice.sample(listed[2:], most - 2)]
+
+
+def _holds(found: Heads, answered: Heads) -> bool:
+    """Everything that was answered, and perhaps more."""
+    now = {name: (seq, chain) for name, seq, chain in found}
+    return all(now.get(name, (0, b""))[0] > seq or now.get(name) == (seq, chain) for name, seq, chain in answered)
 
 
 def _short(found: Heads) -> str:

@@ -90,6 +90,15 @@ SCENES = (
         ),
     ),
     Scene(
+        "large",  # artifacts that lie beside the database
+        (("context", "INIT task: Dark mode"),),
+        (
+            ("context", "-", "STDIN", "STORE phase: spec content: # All of it " + "and colours, fonts, pictures, " * 10_000),
+            ("context", "-", "STDIN", "STORE phase: spec content: # Less of it " + "and no pictures, " * 16_000),
+            ("context", "START_PHASE phase: spec"),
+        ),
+    ),
+    Scene(
         "mixed",
         (),
         (
