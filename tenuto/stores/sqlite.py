@@ -68,7 +68,10 @@ class SqliteJournal:
                     os.close(file)
             self._lock_fd = self._queue_fd = self._log_fd = -1
 
-    __del__ = close  # a library's user lets go of a workspace, and of its files with it
+    def __del__(self) -> None:
+        """A library's user lets go of a workspace, and of its files with it."""
+        if hasattr(self, "_patience"):  # else making it failed half-way, and there is nothing to close
+            self.close()
 
     def lock(self) -> None:
         self._mutex.acquire()

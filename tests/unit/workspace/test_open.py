@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 import tenuto
+from tenuto.stores.sqlite import SqliteJournal
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc lists the open files")
 
@@ -28,3 +30,12 @@ def test_who_lets_go_of_a_workspace_lets_go_of_its_files(tmp_path: Path) -> None
     (tmp_path / "other").mkdir()
     tenuto.open(str(tmp_path / "other"))
     assert open_in(tmp_path) == 0
+
+
+def test_a_journal_that_could_not_be_made_is_let_go_of_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted half-way, a hook would say a traceback to its host."""
+    heard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", heard.append)
+    SqliteJournal.__new__(SqliteJournal)
+    gc.collect()
+    assert not heard
