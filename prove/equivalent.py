@@ -24,6 +24,11 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.budget:_usual:number:0 -> 1": "a share of a limit is at least 1, so the larger of the two is the same",
     "tenuto.core.budget:shortage:logic:limit is None or unit == 'wall_clock' -> limit is None": _WALL_CLOCK,
     "tenuto.core.budget:shortage:word:unit == 'wall_clock' -> unit == 'no such word'": _WALL_CLOCK,
+    "tenuto.core.definition.graph:complete:logic:there['kind'] == 'agent' and hop['mode'] and (hop['mode'] not in there['modes']) -> "
+    "hop['mode'] and hop['mode'] not in there['modes']": "who names a mode of anything but an agent was refused before",
+    "tenuto.core.definition.graph:_outputs:logic:step['kind'] == 'waves' and step['waves']['record'] -> step['kind'] == 'waves'": "no output is called nothing",
+    "tenuto.core.definition.paths:wrong:logic:refused.message.partition(' cannot be used: ')[2] or refused.message -> "
+    "refused.message.partition(' cannot be used: ')[2]": "every refusal of a path has these words; should one not, it must not pass as no refusal",
     "tenuto.core.decisions.attempts:dispatch_attempts:number:True -> False": "one action was made for each attempt: the lists are of one length",
     "tenuto.core.decisions.attempts:finish_attempt:logic:c.get('verdict') or 'ERROR' -> c.get('verdict')": "result_of makes an ERROR of whatever is no verdict",
     "tenuto.core.decisions.attempts:_item_ends:number:True -> False": "whether an end is harmless is asked of failed items only, and these are skipped",

@@ -82,6 +82,7 @@ def _stage_counters(steps: list[Step], stage: str) -> list[str]:
 
 
 def check(view: View, pipeline: Pipeline, roles: Collection[str] | Mapping[str, Collection[str]] | None) -> None:
+    """Once every step is sound by itself, and names only steps and roles that there are."""
     steps = [(view.get("steps").at(index, None), step) for index, step in enumerate(pipeline["steps"])]
     _reach(steps)
     _counters(steps)
@@ -100,10 +101,10 @@ def check(view: View, pipeline: Pipeline, roles: Collection[str] | Mapping[str, 
 def _reach(steps: list[tuple[View, Step]]) -> None:
     by_id = {step["id"]: step for _, step in steps}
     reached: dict[str, None] = {}
-    waiting = [steps[0][1]["id"]] if steps else []
+    waiting = [steps[0][1]["id"]]
     while waiting:
         here = waiting.pop()
-        if here in reached or here not in by_id:
+        if here in reached:
             continue
         reached[here] = None
         for outcome in outcomes(by_id[here]):
@@ -115,7 +116,7 @@ def _reach(steps: list[tuple[View, Step]]) -> None:
         if step["id"] not in reached:
             hint = "let a route name it" if step["aside"] else "let an earlier step go on to it, or remove it"
             view.note("unreachable", f"no way leads to '{step['id']}'", hint)
-    if steps and steps[0][1]["aside"]:
+    if steps[0][1]["aside"]:
         steps[0][0].note("contradiction", "the first step cannot be aside", "move it behind another")
 
 
@@ -128,7 +129,7 @@ def _gates(steps: list[tuple[View, Step]]) -> None:
             message = f"two gates are called '{step['gate']['name']}'"
             view.get("gate").note("duplicate", message, "give one of them another name")
         for outcome in outcomes(step):
-            if outcome["do"] != "go_on" or outcome["to"] not in order:
+            if outcome["do"] != "go_on":
                 continue
             passed = [one["id"] for _, one in steps[place + 1 : order.index(outcome["to"])] if one["kind"] == "gate" and not one["aside"]]
             if passed:
@@ -296,8 +297,8 @@ def _limits(budget: Budget) -> dict[str, int | None]:
 def _modes(steps: list[tuple[View, Step]], roles: Mapping[str, Collection[str]]) -> None:
     for view, step in steps:
         for seat in seats(step):
-            known = roles.get(seat["role"])
-            if known is not None and seat["mode"] not in known:
+            known = roles[seat["role"]]
+            if seat["mode"] not in known:
                 shown = [mode for mode in known if mode]
                 message = f"the role '{seat['role']}' has no mode '{seat['mode']}'"
                 view.note(

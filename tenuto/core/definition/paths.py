@@ -81,7 +81,7 @@ def placeholders(path: str) -> list[str]:
 def meet(a: str, b: str) -> bool:
     """Whether one name can stand for the other."""
     a, b = _open(a), _open(b)
-    return a == b or _matches(a.split("/"), b.split("/")) or _matches(b.split("/"), a.split("/"))
+    return _matches(a.split("/"), b.split("/")) or _matches(b.split("/"), a.split("/"))
 
 
 def fits(pattern: str, path: str) -> bool:

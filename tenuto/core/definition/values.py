@@ -134,8 +134,7 @@ class View:
         text = self.value if isinstance(self.value, str) else repr(self.value)
         whole, _, cents = text.partition(".")
         if (
-            isinstance(self.value, bool)
-            or not (whole + cents).isdigit()
+            not (whole + cents).isdigit()
             or not text.isascii()
             or not whole
             or len(cents) > 6
