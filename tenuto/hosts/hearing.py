@@ -78,8 +78,8 @@ def hear(named: str, payload: Json) -> Heard:
     host = _host(name, payload)
     tool, given = _text(payload, _TOOL), _first(payload, _INPUT)
     heard: Heard = {
-        "host": host, "event": EVENTS.get(name, ""), "name": name, "session": _text(payload, _SESSION),
-        "parent": _text(payload, _PARENT), "agent": _text(payload, _AGENT), "role": _role(_text(payload, _ROLE)),
+        "host": host, "event": EVENTS.get(name, ""), "name": name, "session": _id(payload, _SESSION),
+        "parent": _id(payload, _PARENT), "agent": _id(payload, _AGENT), "role": _role(_text(payload, _ROLE)),
         "text": _text(payload, _TEXT), "source": _text(payload, _SOURCE), "tool": "", "paths": [],
         "again": payload.get("stop_hook_active") is True,
         "busy": bool(payload.get("background_tasks") or payload.get("session_crons")),
@@ -155,6 +155,16 @@ def _told(payload: Json) -> str:
 
         return iso(told)
     return ""
+
+
+def _id(payload: Json, names: tuple[str, ...]) -> str:
+    """Half a character names nobody: it cannot be looked for."""
+    value = _text(payload, names)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return ""
+    return value
 
 
 def _text(payload: Json, names: tuple[str, ...]) -> str:

@@ -22,9 +22,9 @@ from tenuto.dialects.staged.evidence import review_in
 from tenuto.dialects.staged.owner import identify
 from tenuto.dialects.staged.profiles import (
     PHASES,
-    PROFILES,
     STAGES,
     evidence_of,
+    known_profile,
     phase_of_file,
     schedule_of,
     with_coverage,
@@ -146,8 +146,8 @@ def adopt(turn: Any, path: str, body: bytes) -> str:
 
 
 def _run(run: str, state: Json, place: Json, turn: Any) -> Json:
-    profile = state.get("pipelineProfile") if state.get("pipelineProfile") in PROFILES else "thorough"
-    schedule = _schedule(state, str(profile))
+    profile = known_profile(state.get("pipelineProfile"))
+    schedule = _schedule(state, profile)
     steps = [entry["step"] for entry in schedule]
     here = str(state["currentPhase"]) if state.get("currentPhase") in steps else steps[0]
     status = _STATUS.get(str(state.get("status")), "running")

@@ -7,7 +7,15 @@ shown along the phases of its profile.
 from __future__ import annotations
 
 from tenuto.dialects.staged import owner_key
-from tenuto.dialects.staged.profiles import COMPLEXITY, DEFAULTS, PHASES, PROFILES, agents, evidence_of, schedule_of
+from tenuto.dialects.staged.profiles import (
+    COMPLEXITY,
+    DEFAULTS,
+    PHASES,
+    agents,
+    evidence_of,
+    known_profile,
+    schedule_of,
+)
 from tenuto.encoding import dumps, loads
 
 TYPE_CHECKING = False
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 
 def begin(run_id: str, begun: Any, pipeline: Any, tree: str) -> Json:
     told = begun["settings"]
-    profile = told.get("pipelineProfile") if told.get("pipelineProfile") in PROFILES else "thorough"
+    profile = known_profile(told.get("pipelineProfile"))
     tests, docs = pipeline["switches"].get("tests", True), pipeline["switches"].get("docs", True)
     settings: Json = {**loads(dumps(DEFAULTS)), **told, "pipelineProfile": profile, **_owner(), **agents(False)}
     settings |= {"codexAvailable": False, "worktree": None, "taskAnalysis": {

@@ -67,17 +67,22 @@ _EVIDENCE = {
 _COVERAGE = {"3.5": {"back_to": "3.3", "at_most": 20}}
 
 
+def known_profile(profile: object) -> str:
+    """The profile of a file or a setting; the whole, where there is none of this name."""
+    return profile if isinstance(profile, str) and profile in PROFILES else "thorough"
+
+
 def profile_of(profile: object, complexity: object) -> str:
     """The profile that was asked for, else the one for this complexity, else the whole."""
     if profile is not None:
-        if profile not in PROFILES:
+        if not isinstance(profile, str) or profile not in PROFILES:
             raise BadInput("bad-profile", f"there is no profile {profile!r}", f"one of {', '.join(PROFILES)}")
-        return str(profile)
+        return profile
     if complexity is None:
         return "thorough"
-    if complexity not in COMPLEXITY:
+    if not isinstance(complexity, str) or complexity not in COMPLEXITY:
         raise BadInput("bad-complexity", f"there is no complexity {complexity!r}", f"one of {', '.join(COMPLEXITY)}")
-    return COMPLEXITY[str(complexity)]
+    return COMPLEXITY[complexity]
 
 
 def schedule_of(profile: str, tests: bool = True) -> list[ScheduledStep]:

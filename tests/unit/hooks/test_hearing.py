@@ -86,6 +86,13 @@ def test_what_is_said_is_heard(name: str, expected: dict[str, Any]) -> None:
     assert {field: heard[field] for field in expected} == expected
 
 
+@pytest.mark.parametrize("field", ["session_id", "parent_agent_id", "agent_id"])
+def test_half_a_character_names_no_session_and_no_agent(field: str) -> None:
+    known = {"session_id": "session", "parent_agent_id": "parent", "agent_id": "agent"}
+    heard: Any = hear("SubagentStop", {"hook_event_name": "SubagentStop", "session_id": "s", field: "a\ud800b"})
+    assert heard[known[field]] == ""
+
+
 @given(
     st.dictionaries(
         st.sampled_from(

@@ -82,6 +82,13 @@ def test_the_first_command_takes_the_file_over_and_loses_nothing(repository: Rep
     assert len(state["schedule"]) == 15 and "FINAL->COMPLETE" in state["gates"]
 
 
+@pytest.mark.parametrize("profile", ["huge", ["minimal"], {"minimal": 1}, None])
+def test_a_profile_that_there_is_not_means_every_phase(repository: Repository, profile: Any) -> None:
+    adopted(repository, pipelineProfile=profile)
+    state = repository.staged.update({"webSearch": False})
+    assert state["pipelineProfile"] == "thorough" and len(state["schedule"]) == 15
+
+
 def test_an_adopted_task_goes_on_under_the_rules(repository: Repository) -> None:
     adopted(repository)
     assert repository.staged.advance() == {"passed": False, "missing": ["1.3-plan-review.json"]}

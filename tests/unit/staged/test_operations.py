@@ -96,6 +96,9 @@ def test_init_keeps_what_it_does_not_know(repository: Repository) -> None:
     "fields",
     [
         {"pipelineProfile": "huge"},
+        {"pipelineProfile": {"standard": []}},
+        {"pipelineProfile": ["standard"]},
+        {"taskAnalysis": {"complexity": ["simple"]}},
         {"taskAnalysis": {"complexity": "hard"}},
         {"taskAnalysis": []},
         {"taskAnalysis": {"needsTests": "no"}},
