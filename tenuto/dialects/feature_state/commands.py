@@ -96,8 +96,9 @@ class FeatureCommands:
         def decide(turn: Any, run: Run) -> None:
             if run["steps"]["approval"]["status"] == "completed":
                 raise Refused("already-approved", f"{run['id']} was approved before", "tenuto feature status")
+            proof = turn.workspace.person("give an approval", True, run)
             turn.do(run["id"], {
-                "do": "Checkpoint", "step": "approval", "approved": approved, "who": who, "feedback": feedback,
+                "do": "Checkpoint", "step": "approval", "approved": approved, "who": who, "feedback": feedback, "proof": proof,
             })  # fmt: skip
             if not approved:
                 turn.do(run["id"], {"do": "EndStep", "step": "approval", "status": "failed", "summary": feedback})

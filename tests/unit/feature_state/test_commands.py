@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import tenuto
 from tenuto.encoding import loads
 from tenuto.entrypoints.launch import answer
+from tenuto.errors import Refused
 
 Tell = Callable[..., tuple[int, str, str]]
 
@@ -93,6 +95,35 @@ def test_an_agent_does_not_approve(tell: Tell, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(agent, "1")
     status, _, said = tell("answer", "approval", "--approve")
     assert (status, "person" in said) == (4, True)
+    assert state()["phases"]["approval"] == "in_progress"
+
+
+def test_an_agent_does_not_approve_through_the_library(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is not the only door: one line of Python opens the workspace, too."""
+    tell("start", "OAuth login", "--skip", "discovery")
+    tell("done", "spec")
+    tell("done", "plan")
+    feature: Any = tenuto.open(".").feature_state
+    ways: list[Callable[[], Any]] = [lambda: feature.approve("ada"), lambda: feature.revise("ada", "more")]
+    with monkeypatch.context() as inside:
+        inside.setenv("TENUTO_ATTEMPT", "x.work-1.1")
+        for decide in ways:
+            with pytest.raises(Refused) as refusal:
+                decide()
+            assert refusal.value.code == "agent-decides"
+    assert state()["phases"]["approval"] == "in_progress"
+    feature.approve("ada")
+    assert state()["phases"]["approval"] == "completed"
+
+
+def test_where_decisions_are_signed_a_word_is_no_approval(tell: Tell) -> None:
+    tell("start", "OAuth login", "--skip", "discovery")
+    tell("done", "spec")
+    tell("done", "plan")
+    Path(".tenuto").mkdir(exist_ok=True)
+    Path(".tenuto/config.yaml").write_text("gates: signed\n")
+    status, _, said = tell("answer", "approval", "--approve")
+    assert (status, "not-signed" in said) == (4, True)
     assert state()["phases"]["approval"] == "in_progress"
 
 
