@@ -82,6 +82,13 @@ def forge(root: Path, *events: dict[str, Any]) -> None:
     workspace.journal.close()
 
 
+def approval(proof: dict[str, Any], who: str) -> dict[str, Any]:
+    return {
+        "type": "GateDecided", "gate": "gate-1", "name": "look", "step": "look", "decision": "approve", "approved": True,
+        "feedback": "", "who": who, "proof": proof,
+    }  # fmt: skip
+
+
 def passed(root: Path) -> list[str]:
     """What shows that the gate was passed, or decided."""
     workspace = tenuto.open(str(root))

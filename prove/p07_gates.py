@@ -1,10 +1,12 @@
 """Promise 7: gates fail closed, are decided once, by a person, for exactly what was shown.
 
     signed     decisions with signatures that are nobody's, or somebody's over something else
-    stale      approvals after what was shown was changed, even by a byte
+    stale      approvals after what was shown was changed, even by a byte: by a person, over MCP, in advance, and by hand
     racing     many decide at once: one of them counts
     surfaces   an agent at work in the same repository tries everything that Tenuto offers, in disguise (attacker.py)
     written    at level signed, whoever knows the journal well writes to the database directly: found out, not carried on
+
+At the end of each, what is right is accepted, once: what refuses everything would prove nothing.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ from typing import Any
 
 import tenuto
 from prove import attacker, gated
-from prove.frame import Amount, Progress, Result, dice, place, require, silent
+from prove.frame import Amount, Progress, Result, dice, place, repository, require, silent
 from prove.gated import RUN, SHOWN
 from tenuto.core.fold import FOLD_VERSION, apply
-from tenuto.drivers import protection
-from tenuto.drivers.persons import decide_gate
+from tenuto.drivers import protection, session
+from tenuto.drivers.persons import decide_gate, let_pass_on
 from tenuto.drivers.settings import read_settings
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
 
-FULL = {"signed": 2_600, "stale": 6_600, "racing": 110, "written": 300}
-SAMPLE = {"signed": 40, "stale": 150, "racing": 3, "written": 14}
+FULL = {"signed": 2_600, "stale": 5_600, "by hand": 1_000, "racing": 110, "written": 300}
+SAMPLE = {"signed": 40, "stale": 120, "by hand": 30, "racing": 3, "written": 14}
 RACERS = 8
 
 
@@ -39,6 +41,7 @@ def prove(amount: Amount, tell: Progress) -> Result:
         parts: dict[str, Callable[[Progress], list[str]]] = {
             "signed": lambda step: _signed(signed, wanted["signed"], step),
             "stale": lambda step: _stale(guarded, wanted["stale"], step),
+            "by hand": lambda step: _by_hand(folder, wanted["by hand"], step),
             "racing": lambda step: _racing(guarded, wanted["racing"], step),
             "written": lambda step: _written(signed, wanted["written"], step),
         }
@@ -50,7 +53,7 @@ def prove(amount: Amount, tell: Progress) -> Result:
             done += wanted[name]
         violations += attacker.attack(guarded, tries)
         tell(total, total)
-    decisions = wanted["signed"] + wanted["stale"] + wanted["racing"] * RACERS
+    decisions = wanted["signed"] + wanted["stale"] + wanted["by hand"] + wanted["racing"] * RACERS
     figures = {
         "decisions": f"{decisions:,}", "surfaces": f"{len(tries):,}", "database writes": f"{wanted['written']:,}",
         "accepted or undetected": str(len(violations)),
@@ -98,7 +101,31 @@ def _signed(made: Path, count: int, tell: Progress) -> list[str]:
             workspace = tenuto.open(str(root))
         tell(number + 1, count)
     workspace.journal.close()
-    return found + [f"signed: {words}" for words in gated.passed(root)]
+    found += [f"signed: {words}" for words in gated.passed(root)]
+    return found + [f"signed: {words}" for words in _true_one(root, made.parent)]
+
+
+def _true_one(root: Path, folder: Path) -> list[str]:
+    """The signature that is right is taken; the same one again is not, nor at the gate that comes after a revision."""
+    workspace, settings = tenuto.open(str(root)), read_settings(str(root))
+    approved, sent_back = ((word, protection.sign(protection.said(workspace.load(RUN), word, ""), str(folder / "ada"))) for word in ("approve", "revise"))
+    found = []
+    for number, (word, signature, wanted) in enumerate((
+        (*sent_back, True), (*sent_back, False), (*approved, False), (*approved, False), (*sent_back, False),
+    )):  # fmt: skip
+        try:
+            decide_gate(workspace, RUN, word, "", settings, signature, "ada")
+            if not wanted:
+                found.append(f"a true signature was replayed ({word}, {number}), and accepted")
+        except TenutoError as refusal:
+            if wanted:
+                found.append(f"a true signature was refused: {refusal}")
+        if number == 1:
+            gated.go_on(workspace, folder)  # to the next gate, which shows something else
+    anew = protection.sign(protection.said(workspace.load(RUN), "approve", ""), str(folder / "ada"))
+    found += _counts_once(lambda: decide_gate(workspace, RUN, "approve", "", settings, anew, "ada"))
+    workspace.journal.close()
+    return found
 
 
 def _stock(run: Any, folder: Path) -> dict[str, str]:
@@ -141,21 +168,24 @@ def _forgery(chance: random.Random, stock: dict[str, str]) -> tuple[str, str, st
 def _stale(made: Path, count: int, tell: Progress) -> list[str]:
     root = gated.copy(made, "stale")
     workspace = tenuto.open(str(root))
+    let_pass_on(workspace, "mcp", True)
     path = root / SHOWN
     shown = path.read_bytes()
     found: list[str] = []
     for number in range(count):
         chance = dice("stale", number)
         what = _change(path, shown, chance)
+        name, approve = chance.choice(APPROVALS)
         try:
-            decide_gate(workspace, RUN, "approve", "", {}, gate=chance.choice(["", "", "gate-1"]))
+            approve(workspace)
         except TenutoError:
             pass
         else:
-            found.append(f"stale {number}: approved though what was shown was {what}")
+            found.append(f"stale {number}: approved {name} though what was shown was {what}")
             workspace.journal.close()
             root = gated.copy(made, f"stale-{number}")
             workspace, path = tenuto.open(str(root)), root / SHOWN
+            let_pass_on(workspace, "mcp", True)
         _put_back(path, shown)
         tell(number + 1, count)
     for decision in ("approve", "reject", "revise"):
@@ -164,8 +194,62 @@ def _stale(made: Path, count: int, tell: Progress) -> list[str]:
             found.append(f"{decision} for a gate that is not the open one was accepted")
         except TenutoError:
             pass
+    found += [f"stale: {words}" for words in gated.passed(root)]
+    found += _counts_once(lambda: chance.choice(APPROVALS)[1](workspace))
     workspace.journal.close()
-    return found + [f"stale: {words}" for words in gated.passed(root)]
+    return found
+
+
+def _over_mcp(workspace: Any) -> None:
+    from tenuto.entrypoints.mcp.calls import approve
+
+    approve(workspace, {"run": RUN, "decision": "approve"})
+
+
+APPROVALS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("by a person", lambda workspace: decide_gate(workspace, RUN, "approve", "", {})),
+    ("by a person who saw it", lambda workspace: decide_gate(workspace, RUN, "approve", "", {}, gate="gate-1")),
+    ("over MCP", _over_mcp),
+    ("in advance", lambda workspace: session._decide_in_advance(workspace, RUN, "approve")),
+)
+
+
+def _counts_once(approve: Callable[[], Any]) -> list[str]:
+    """Unchanged, it is approved; and then not again."""
+    try:
+        approve()
+    except TenutoError as refusal:
+        return [f"what is as it was shown is refused as well: {refusal}"]
+    try:
+        approve()
+    except TenutoError:
+        return []
+    return ["approved twice"]
+
+
+def _by_hand(folder: Path, count: int, tell: Progress) -> list[str]:
+    """The same for a task that is led by hand, whose gate the context manager's RESUME decides."""
+    root = repository(folder / "by-hand")
+    path, shown = root / "docs" / "design.md", b"# All of it\n\nAnd colours.\n"
+    path.parent.mkdir()
+    path.write_bytes(shown)
+    workspace: Any = tenuto.open(str(root))
+    workspace.context.init("By hand")
+    workspace.context.set_gate("design", "Is it good?", ["docs/design.md"], task="by-hand")
+    found: list[str] = []
+    for number in range(count):
+        what = _change(path, shown, dice("by hand", number))
+        try:
+            workspace.context.resume("approve", task="by-hand")
+            found.append(f"by hand {number}: approved though what was shown was {what}")
+            workspace.context.set_gate("design", "Is it good?", ["docs/design.md"], task="by-hand")
+        except TenutoError:
+            pass
+        _put_back(path, shown)
+        tell(number + 1, count)
+    found += [f"by hand: {words}" for words in _counts_once(lambda: workspace.context.resume("approve", task="by-hand"))]
+    workspace.journal.close()
+    return found
 
 
 def _change(path: Path, shown: bytes, chance: random.Random) -> str:
@@ -289,7 +373,7 @@ def _write(root: Path, chance: random.Random, stock: dict[str, str]) -> str:
     proof = chance.choice([
         {}, {"level": "guarded"}, {"level": "signed"}, {"level": "signed", "signature": chance.choice([*stock.values()]), "signer": "ada"},
     ])  # fmt: skip
-    decided = _approval(proof, chance.choice(["ada", "mallory", ""]))
+    decided = gated.approval(proof, chance.choice(["ada", "mallory", ""]))
     begun: dict[str, Any] = {"type": "StepStarted", "step": "build", "item": None, "iteration": 1, "hop": None, "key": "k"}
     if what == "approved":
         gated.forge(root, decided, *([begun] if chance.random() < 0.3 else []))
@@ -306,13 +390,6 @@ def _write(root: Path, chance: random.Random, stock: dict[str, str]) -> str:
     else:
         _raw(root, chance, "DELETE FROM event WHERE run='x' AND seq=(SELECT max(seq) FROM event WHERE run='x')")
     return f"{what}, {sorted(proof)}"
-
-
-def _approval(proof: dict[str, Any], who: str) -> dict[str, Any]:
-    return {
-        "type": "GateDecided", "gate": "gate-1", "name": "look", "step": "look", "decision": "approve", "approved": True,
-        "feedback": "", "who": who, "proof": proof,
-    }  # fmt: skip
 
 
 def _keep_another_state(root: Path, decided: dict[str, Any]) -> None:
