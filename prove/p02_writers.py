@@ -37,7 +37,13 @@ def prove(amount: Amount, tell: Progress) -> Result:
 
 
 def control(amount: Amount) -> Result:
-    return _race(4, 40, 1_000, silent, broken=True)
+    """Sometimes the four never meet: then once more."""
+    found = _race(4, 40, 1_000, silent, broken=True)
+    for _ in range(7):
+        if found.violations:
+            break
+        found = _race(4, 40, 1_000, silent, broken=True)
+    return found
 
 
 class Writer:
@@ -111,6 +117,8 @@ def _race(writers: int, count: int, own: int, tell: Progress, broken: bool) -> R
 
 
 def _lost(root: Path, crew: list[Writer]) -> list[str]:
+    # As the writers left it: the next turn would bring a file that is behind up to date.
+    shown: Any = loads((root / ".agents/tmp/state.json").read_bytes()).get("writers", {})
     try:
         seen = reopen(root)
     except Exception as error:  # noqa: BLE001  whatever it raises, the repository cannot be opened
@@ -121,7 +129,6 @@ def _lost(root: Path, crew: list[Writer]) -> list[str]:
             for name, number in _writers(event):
                 recorded[name].append(number)
         told = {text for event in reader.events(FEATURE) for text in _texts(event)}
-    shown: Any = loads((root / ".agents/tmp/state.json").read_bytes()).get("writers", {})
     found = [*seen.problems]
     for writer in crew:
         by_hook = [number for number in writer.answered if number % writer.own == writer.own - 2]

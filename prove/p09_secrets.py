@@ -16,9 +16,17 @@ from typing import NamedTuple
 
 from prove.frame import ROOT, Amount, Progress, Result, dice, place, repository, spread
 from prove.gated import tenuto_words
-from tenuto.drivers.jobs import ENVIRONMENT
 from tenuto.encoding import dumps
 
+# The allow-list as docs and users know it, not as the code has it.
+ENVIRONMENT = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ", "NO_COLOR",
+)  # fmt: skip
+# Variables in which people really keep them; the others have made-up names.
+KNOWN = (
+    "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "NPM_TOKEN", "DATABASE_URL", "SSH_AUTH_SOCK", "LD_PRELOAD_KEY",
+    "PYTHONSTARTUP_KEY", "HOME_TOKEN", "LC_SECRET", "TENUTO_TOKEN", "TENUTO_SECRET",
+)  # fmt: skip
 WORLDS, EACH = 5, 40
 HIDDEN, DECLARED = 20, 8  # of a world's canaries; the others slip in. Half of the declared ones are secret
 PIPELINE = """\
@@ -42,7 +50,7 @@ AGENT = """#!/bin/sh
 cat > /dev/null
 cp /proc/self/environ {folder}/seen-$TENUTO_ATTEMPT
 if [ "$TENUTO_ROLE" = designer ] && [ ! -e {folder}/asked ]; then
-  touch {folder}/asked; echo "QUESTION: is {question} right?"; exit 0
+  touch {folder}/asked; echo "QUESTION: is {question} right, or $DECLARED_5_KEY?"; exit 0
 fi
 for path in $TENUTO_OUTPUTS; do mkdir -p "$(dirname $path)"; echo "# $TENUTO_ROLE: {artifact}" > $path; done
 [ "$TENUTO_ROLE" = designer ] && echo "- {memory}" >> docs/feature/x/memory.md
@@ -103,7 +111,8 @@ class World:
         chance = dice("secrets", number)
         canaries = [f"canary{chance.randrange(16**12):012x}" for _ in range(EACH)]
         self.folder, self.root, self.home = folder, repository(folder / "repository"), folder / "home"
-        self.hidden = {f"HIDDEN_{i}_TOKEN": text for i, text in enumerate(canaries[:HIDDEN])}
+        names = [*KNOWN, *(f"HIDDEN_{i}_TOKEN" for i in range(HIDDEN))]
+        self.hidden = dict(zip(names, canaries[:HIDDEN], strict=False))
         self.declared = {f"DECLARED_{i}_KEY": text for i, text in enumerate(canaries[HIDDEN : HIDDEN + DECLARED])}
         self.slipped = dict(zip(DOORS, canaries[HIDDEN + DECLARED :], strict=True))
         self.said: list[tuple[str, str]] = []
@@ -183,7 +192,8 @@ class World:
 
     def traces(self, canaries: object, said: bool = True) -> list[str]:
         """Where one of them stands: a file below the repository or the home, or something that was said."""
-        wanted = [text.encode() for text in canaries]  # type: ignore[attr-defined]
+        # By its end: an index keeps words that begin alike without their beginning.
+        wanted = [text[-9:].encode() for text in canaries]  # type: ignore[attr-defined]
         found = []
         for path in (*self.root.rglob("*"), *self.home.rglob("*")):
             if path.is_file() and not path.is_symlink():

@@ -25,7 +25,6 @@ from tenuto.drivers import jobs
 from tenuto.drivers.local import Engine
 from tenuto.drivers.persons import answer_question
 from tenuto.drivers.start import start
-from tenuto.entrypoints import inert
 from tenuto.entrypoints.cli import frame as cli
 from tenuto.entrypoints.launch import answer
 from tenuto.errors import TenutoError
@@ -65,6 +64,8 @@ LOOKS = (
     ["show", "{run}"], ["status", "{run}", "--json"], ["logs", "{run}", "draft-1-designer-1"], ["verify"], ["status", "{odd}"], ["context", "LIST"],
 )  # fmt: skip
 ONLY_TERMINAL = (["artifacts", "{run}", "--cat", "design.md"],)
+# No letters, and yet nothing that a terminal obeys: spaces, and the joiners inside emoji and some scripts.
+HARMLESS = "\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\u200c\u200d"
 OURS = re.compile(r"\x1b\[(?:0|1|2|3[0-7]|9[0-7]|1;3[0-7])?m")
 BLOCK = re.compile(r'<data name="[^"\n]*" mark="([0-9a-f]{12})">\n.*?\n</data mark="\1">', re.DOTALL)
 
@@ -202,5 +203,5 @@ def _said(words: list[str], terminal: bool) -> str:
 def _obeyed(said: str, terminal: bool) -> str:
     """What a terminal would do something about, besides showing it."""
     rest = OURS.sub("", said) if terminal else said
-    odd = {c for c in rest if c not in "\n\t" and c not in inert._HARMLESS and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    odd = {c for c in rest if c not in "\n\t" and c not in HARMLESS and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
     return ", ".join(f"U+{ord(c):04X}" for c in sorted(odd)) + (f" in {rest[max(0, rest.index(min(odd)) - 40) :][:90]!r}" if odd else "")
