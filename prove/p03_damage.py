@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 from prove.frame import Amount, Progress, Result, alone, dice, merged, place, silent, spread
 from prove.looking import heads, impatient, opened, read_tree, state_folder
 from prove.scenes import BY_NAME, begin, play
+from tenuto.core.fold import fold
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
 from tenuto.workspace.examine import examine
@@ -62,6 +64,7 @@ class Told(NamedTuple):
 
     answers: dict[str, str]
     said: list[str]
+    events: dict[str, list[str]]  # of each run, before anything was done with it
 
 
 def prove(amount: Amount, tell: Progress) -> Result:
@@ -168,6 +171,8 @@ def _damages(path: str, original: bytes, full: bool) -> Iterator[tuple[str, byte
     for _ in range(FLIPS if full else SAMPLED * 2):
         at, bit = random.randrange(size), random.randrange(8)
         yield f"bit {bit} of byte {at} flipped", original[:at] + bytes([original[at] ^ 1 << bit]) + original[at + 1 :]
+    for found in list(re.finditer(rb'"type":"', original))[:50]:
+        yield f"a letter of the event at {found.end()} flipped", original[: found.end()] + bytes([original[found.end()] ^ 1]) + original[found.end() + 1 :]
     for begin_, end in _ranges(random, size, BLANKS if full else SAMPLED):
         yield f"NULs from {begin_} to {end}", original[:begin_] + bytes(end - begin_) + original[end:]
     yield "NULs behind it", original + bytes(4096)
@@ -192,13 +197,18 @@ def _judge(root: Path, path: str, damaged: bytes, whole: Told) -> str:
     except Exception as error:  # noqa: BLE001  anything but a named refusal is a traceback to the user
         return f"{type(error).__name__}: {error}"
     inside = path.startswith(STATE)  # then the journal is named, or what it can no longer answer
+    if inside and (odd := _invented(path, told, whole)):
+        return f"silently used: {', '.join(odd)[:200]} ({'; '.join(told.said)[:200]})"
     named = [line for line in told.said if path in line or inside]
     standing = (root / path).read_bytes() if (root / path).exists() else None
     if not inside:
         if standing != damaged and not _is_kept(root, damaged) and not _is_beginning(damaged, standing or b""):
             return f"overwritten, and what stood there is gone ({'; '.join(named)[:200]})"
-        if any(line.endswith(" by external") for line in told.said) or standing == damaged == _logged(root, path):
+        if standing == damaged == _logged(root, path):
             return "taken in as an edit"
+        if any(line.endswith(" by external") for line in told.said):
+            kept = _is_kept(root, damaged) or (standing != damaged and _is_beginning(damaged, standing or b""))
+            return "taken in as an edit" if kept else "taken in as an edit, and its bytes are not kept"
     if named:
         return "named"
     if told.answers == whole.answers and (inside or standing != damaged):
@@ -210,6 +220,15 @@ def _judge(root: Path, path: str, damaged: bytes, whole: Told) -> str:
         return "named"  # a damaged search index finds less; nobody can see that in what it finds
     state = "the damaged file stands" if standing == damaged else "it was replaced"
     return f"nobody says a word ({state}): {_differing(told, whole)}; verify: {'; '.join(verified)[:200]}"
+
+
+def _invented(path: str, told: Told, whole: Told) -> list[str]:
+    """What is answered and never stood there, whatever else is said. With the log, the last of it may be gone; what is left is as it was."""
+    odd = [f"events of {run}" for run, events in told.events.items() if events != whole.events.get(run, [])[: len(events)]]
+    odd += [f"the state of {run}" for run in told.events if told.answers.get(f"run {run}", "") not in ("", told.answers.get(f"folded {run}"))]
+    if not path.endswith("-wal"):
+        odd += [name for name, answer in told.answers.items() if name != "search" and answer != whole.answers.get(name)]
+    return odd
 
 
 def _only_search_differs(told: Told, whole: Told) -> bool:
@@ -244,14 +263,14 @@ def _is_beginning(damaged: bytes, standing: bytes) -> bool:
 
 
 def _look(root: Path) -> Told:
-    answers, said = dict[str, str](), list[str]()
+    answers, said, events = dict[str, str](), list[str](), dict[str, list[str]]()
     with opened(root) as workspace:
         try:
-            _read_all(workspace, answers, said)
+            _read_all(workspace, answers, said, events)
         except TenutoError as error:
             said.append(f"{error.code}: {error.message}")
         said += workspace.warnings
-    return Told(answers, said)
+    return Told(answers, said, events)
 
 
 def _verify(root: Path) -> list[str]:
@@ -262,7 +281,7 @@ def _verify(root: Path) -> list[str]:
             return [f"{error.code}: {error.message}"]
 
 
-def _read_all(workspace: Any, answers: dict[str, str], said: list[str]) -> None:
+def _read_all(workspace: Any, answers: dict[str, str], said: list[str], events: dict[str, list[str]]) -> None:
     with workspace.journal.read() as reader:
         cards = reader.runs()
         before = {card["id"]: reader.version(card["id"]) for card in cards}
@@ -270,7 +289,10 @@ def _read_all(workspace: Any, answers: dict[str, str], said: list[str]) -> None:
         for name in before:
             run = reader.load(name)
             answers[f"run {name}"] = digest(dumps(run).encode())
-            answers[f"events {name}"] = digest(dumps(list(reader.events(name))).encode())
+            told = list(reader.events(name))
+            events[name] = [dumps(event) for event in told]
+            answers[f"events {name}"] = digest(dumps(told).encode())
+            answers[f"folded {name}"] = digest(dumps(fold(told)).encode())
             for artifact in (run or {"artifacts": {}})["artifacts"].values():
                 content = content_of(workspace.state, reader, artifact["sha256"])
                 body = content if isinstance(content, bytes) else Path(content).read_bytes()
