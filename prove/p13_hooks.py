@@ -29,6 +29,12 @@ NAMES = (
     "SubagentStart", "SubagentStop", "PreToolUse.Agent", "PreToolUse.Write", "PostToolUse.Write", "PreCompact.auto", "SessionStart.compact",
     "SessionStart.resume", "Stop", "UserPromptSubmit",
 )  # fmt: skip
+# Of other hosts, and of those that call without a session: other payloads, other answers, other ways to fail.
+OTHERS = ("gemini-0.61.0/BeforeTool.write_file", "codex-0.166.0/PreToolUse.apply_patch", "seed/task_update", "seed/SubagentStop")
+SEED: dict[str, Any] = {
+    "task_update": {"type": "task_update", "taskId": 1, "newStatus": "completed", "timestamp": "2026-01-02T03:04:05Z"},
+    "SubagentStop": {"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "timestamp": "2026-01-02T03:04:05Z"},
+}
 SESSION = "8dd9056e-c8e9-4b44-be02-7f3be68ade4c"
 ERRORS: tuple[Callable[[], BaseException], ...] = (
     lambda: KeyError("forced"), lambda: OSError(28, "No space left on device"), lambda: RuntimeError("forced"), lambda: MemoryError(),
@@ -46,8 +52,9 @@ class Case(NamedTuple):
 
 def prove(amount: Amount, tell: Progress) -> Result:
     batches = [(name, entrance, amount.full) for name in NAMES for entrance in ("script", "command")]
+    batches += [(name, "script", amount.full) for name in OTHERS]
     if not amount.full:
-        batches = batches[1::5]
+        batches = [*batches[1:20:5], batches[-2]]
     total = len(batches) + 2
     tried, violations = 0, list[str]()
     for count, found in spread(_force, batches, amount.jobs, tell, of=total):
@@ -127,14 +134,21 @@ def _lines(root: Path, case: Case) -> int:
 
 def _call(root: Path, case: Case) -> list[str]:
     folder = root.parent
-    given = json.loads((PAYLOADS / f"{case.payload}.json").read_text().replace("$PROJECT", str(root)))["stdin"]
-    (folder / "in").write_text(json.dumps(given))
+    (folder / "in").write_text(json.dumps(_payload(case.payload, root)))
     pid = os.fork()
     if pid == 0:
         _become_a_hook(root, case)
     _, status = os.waitpid(pid, 0)
     out, err = (folder / "out").read_text("utf-8", "replace"), (folder / "err").read_text("utf-8", "replace")
     return [f"{case.payload}, {case.entrance}, {case.errors}: {words}" for words in _judge(os.waitstatus_to_exitcode(status), out, err)]
+
+
+def _payload(name: str, root: Path) -> Any:
+    host, _, event = name.rpartition("/")
+    if host == "seed":
+        return SEED[event]
+    path = PAYLOADS.parent / host / f"{event}.json" if host else PAYLOADS / f"{event}.json"
+    return json.loads(path.read_text().replace("$PROJECT", str(root)))["stdin"]
 
 
 def _judge(status: int, out: str, err: str) -> list[str]:
@@ -163,7 +177,7 @@ def _become_a_hook(root: Path, case: Case) -> NoReturn:
             os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
         # Streams of their own: those of the process around us are not ours to write to.
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-        event = case.payload.partition(".")[0]
+        event = case.payload.rpartition("/")[2].partition(".")[0]
         status = _traced(folder, case, event)
     except SystemExit as left:
         status = left.code if isinstance(left.code, int) else 1
