@@ -15,6 +15,7 @@ _ANYTHING = "asked only whether there is anything"
 _NO_SEATS = "gates and actions have no seats, so that nobody there was lost"
 _TIME_IS_UP = "time_is_up() looks at the clock by itself"
 _NONE_OF_THEM = "of no actions none is to be done"
+_REFUSED = "a pipeline that was refused is not looked at any further"
 _STAY = "a visit that ends has its stay"
 
 EQUIVALENT: dict[str, str] = {
@@ -27,6 +28,15 @@ EQUIVALENT: dict[str, str] = {
     "tenuto.core.definition.graph:complete:logic:there['kind'] == 'agent' and hop['mode'] and (hop['mode'] not in there['modes']) -> "
     "hop['mode'] and hop['mode'] not in there['modes']": "who names a mode of anything but an agent was refused before",
     "tenuto.core.definition.graph:_outputs:logic:step['kind'] == 'waves' and step['waves']['record'] -> step['kind'] == 'waves'": "no output is called nothing",
+    "tenuto.core.definition.reviews:threshold:number:0 -> 1": _REFUSED,
+    "tenuto.core.definition.reviews:threshold:number:0 -> 1 #2": _REFUSED,
+    "tenuto.core.definition.seats:_questions:number:0 -> 1": _REFUSED,
+    "tenuto.core.definition.seats:_questions:number:False -> True": _REFUSED,
+    "tenuto.core.definition.reviews:implied:logic:step['kind'] == 'gate' and view.get('gate').has('revise') -> view.get('gate').has('revise')":
+        "no other step has a gate",
+    "tenuto.core.definition.routes:_restart:return:return [] -> return None": _REFUSED,
+    "tenuto.core.definition.routes:_hops:return:return [] -> return None": _REFUSED,
+    "tenuto.core.definition.routes:_hops:return:return found -> return None": _REFUSED,
     "tenuto.core.definition.paths:wrong:logic:refused.message.partition(' cannot be used: ')[2] or refused.message -> "
     "refused.message.partition(' cannot be used: ')[2]": "every refusal of a path has these words; should one not, it must not pass as no refusal",
     "tenuto.core.decisions.attempts:dispatch_attempts:number:True -> False": "one action was made for each attempt: the lists are of one length",

@@ -64,9 +64,8 @@ def read_on(view: View, step: Step, atlas: Atlas, implied: dict[str, View]) -> d
     """`implied` are outcomes that other keys of the step stand for (review, coverage, revise)."""
     allowed = possible(step)
     view.value = {} if view.value is None else view.value
-    if not view.is_mapping("`on`", (*allowed, "NOT_DONE")):
-        view = View({}, view.path, view.problems)
-    given = {name: outcome for name, outcome in view.fields() if name in allowed and outcome.value is not None}
+    view.is_mapping("`on`", (*allowed, "NOT_DONE"))
+    given = {name: outcome for name, outcome in view.fields() if outcome.value is not None}
     names = dict.fromkeys(given, "")
     both = view.get("NOT_DONE")
     if both.value is not None:
@@ -147,7 +146,7 @@ def _verb(view: View) -> tuple[str, View]:
         if view.has("do"):
             return view.get("do").choice("`do`", tuple(_KEYS), "fail"), view
         said = [word for word in _WORDS if word in view.value]
-        if said and len({_plain(word) for word in said}) == 1:
+        if len({_plain(word) for word in said}) == 1:
             return _plain(said[0]), view
     view.note("unclear-outcome", "this does not say what follows", f"say one of: {', '.join(_WORDS)}")
     return "", View({}, view.path, [])
@@ -224,25 +223,26 @@ def _because(view: View, step: Step) -> str:
 
 
 def _restart(view: View, step: Step, atlas: Atlas, stage: str) -> list[Hop]:
-    steps = [other for other in atlas.steps if other["stage"] == stage and not other["aside"]]
+    steps = [other for other in atlas.steps if other["stage"] == stage and (not other["aside"] or other is step)]
     if stage != step["stage"]:
         hint = did_you_mean(stage, {other["stage"] for other in atlas.steps if other["stage"]})
         view.get("restart").note("unknown-stage", f"'{step['id']}' is not in a stage '{stage}'", hint)
         return []
-    up_to = steps[: [other["id"] for other in steps].index(step["id"]) + 1] if step in steps else steps
+    up_to = steps[: steps.index(step) + 1]
     return [hop(other, "all" if other["kind"] == "waves" else "") for other in up_to]
 
 
 def _hops(view: View, step: Step, atlas: Atlas) -> list[Hop]:
-    found = [known for entry in view.entries() if (known := _hop(entry, atlas)) is not None]
+    named = [(entry, known) for entry in view.entries() if (known := _hop(entry, atlas)) is not None]
+    found = [known for _, known in named]
     if not found:
         if not view.entries():
             view.note("missing", "a route needs at least one step", "for example route: [design]")
         return []
-    if step["kind"] == "gate" and found[0]["items"] == "due" and isinstance(view.entries()[0].value, str):
+    if step["kind"] == "gate" and found[0]["items"] == "due" and isinstance(named[0][0].value, str):
         found[0]["items"] = "affected"  # a person sends the work back: what is done is not done yet
     here = atlas.order[step["id"]]
-    for entry, known in zip(view.entries(), found, strict=False):
+    for entry, known in named:
         there = atlas.by_id[known["step"]]
         if not there["aside"] and atlas.order[known["step"]] > here:
             entry.note("forward-route", f"'{known['step']}' is behind '{step['id']}': a route leads back", "use go_on")
@@ -260,11 +260,11 @@ def hop(step: Step, items: str = "") -> Hop:
 
 
 def _hop(view: View, atlas: Atlas) -> Hop | None:
-    target, manner = view, View(None, view.path, view.problems)
+    target, long, manner = view, View(None, view.path, view.problems), View(None, view.path, view.problems)
     if isinstance(view.value, dict):
         if "step" in view.value:
             view.is_mapping("a hop", ("step", "mode", "only", "items"))
-            target = view.get("step")
+            target, long = view.get("step"), view
         elif len(view.value) == 1 and view.fields():
             ((key, manner),) = view.fields()
             target = View(key, manner.path, view.problems)
@@ -277,7 +277,6 @@ def _hop(view: View, atlas: Atlas) -> Hop | None:
         return None
     step = atlas.by_id[name]
     found = hop(step)
-    long = View(view.value if isinstance(view.value, dict) and "step" in view.value else {}, view.path, view.problems)
     manners: list[tuple[str, View]] = [(key, long.get(key)) for key in ("mode", "only", "items") if long.has(key)]
     if manner.value is not None:
         manners.append(_manner(manner, step))

@@ -125,7 +125,7 @@ def _role(view: View, terms: Terms) -> str:
         view.note("missing", "an agent needs a role", "for example {role: researcher}")
     elif terms.roles is not None and role not in terms.roles:
         view.get("role").note("unknown-role", f"there is no role '{role}'", did_you_mean(role, terms.roles))
-    return role or "?"
+    return role or "unnamed"
 
 
 def _inputs(view: View, terms: Terms) -> list[str]:
