@@ -39,6 +39,16 @@ FILES = {
     "flow": (".ai-workspace/T-1/flow-state.json",), "staged": (".agents/tmp/state.json",), "feature": (".feature-state.json",),
     "docs": ("docs/feature/add-dark-mode/memory.md", "docs/feature/add-dark-mode/initial-request.md"),
 }  # fmt: skip
+# Commands that look, and those that lead a run of the documents' dialect. None that writes where its user says (export -o).
+NAMES = (
+    "list", "status", "history", "metrics", "artifacts", "memory", "show", "plan", "pause", "resume", "logs", "adopt", "verify", "run", "next",
+    "report", "approve", "reject", "revise", "answer", "retry", "release", "cancel", "fork", "replay", "repair", "init", "clean", "forget",
+)  # fmt: skip
+WORDS = (
+    "--json", "dark-mode", "add-dark-mode", "prove", "first", "first-1-implementer-1", "--run", "--pipeline", "--name", "--start-only", "--at",
+    "--feedback", "--verdict", "DONE", "--summary", "--reply", "--no-drive", "--reason", "--restore", "--no-input=approve", "--sign-with", "--as",
+    "--cat", "--format", "--all", "--limit", "attempts=3", "-",
+)  # fmt: skip
 
 
 def prove(amount: Amount, tell: Progress) -> Result:
@@ -239,12 +249,13 @@ class User:
     def program(self) -> tuple[str, Callable[[], Any]]:
         from tenuto.entrypoints.cli.program import run
 
-        names = ("list", "status", "history", "metrics", "artifacts", "memory", "show", "plan", "pause", "resume", "logs", "adopt", "verify")
-        words = [self.fuzz.dice.choice(names), *(word for word in self.fuzz.words() if "\0" not in word), *self.fuzz.dice.choices(("--json", "dark-mode"))]
+        dice = self.fuzz.dice
+        words = [dice.choice(NAMES), *(dice.choice(WORDS) if dice.random() < 0.6 else self.fuzz.text() for _ in range(dice.randrange(5)))]
+        words = [word for word in words if "\0" not in word]
 
         def call() -> Any:
             said = _paper()
-            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said), _standard_input(b""):
                 status = run(words)
                 said.flush()
             text = said.buffer.getvalue().decode("utf-8", "replace")  # type: ignore[attr-defined]
