@@ -81,7 +81,7 @@ def _tasks(old: list[Json], new: list[Json]) -> list[Any]:
     for number, task in enumerate(new, 1):
         key = str(task.get("id", number))
         before = known.pop(key, None)
-        status = TASK_STATUSES.get(task.get("status", "pending"))
+        status = TASK_STATUSES.get(str(task.get("status", "pending")))
         if status is None:
             raise Refused("state-damaged", f"{FILE}: task {key} is {task.get('status')!r}")
         words = {field: value for field, value in task.items() if field != "status"}

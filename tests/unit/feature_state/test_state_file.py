@@ -153,8 +153,9 @@ def test_a_file_that_is_gone_is_not_made_anew(started: Any) -> None:
         b"", b"\0" * 400, b"   \n", b"{", b'{"currentFeature": {"name": "x"', b"[]", b"null", b'{"a": 1, "a": 2}',
         b"[" * 100_000, b'{"currentFeature": NaN}', b"\xff\xfe", b'{"currentFeature": [], "phases": {}}',
         b'{"currentFeature": {}, "phases": {"spec": "finished-ish"}}', b'{"currentFeature": {}, "phases": {}, "tasks": [1]}',
+        b'{"currentFeature": {}, "phases": {}, "tasks": [{"id": 1, "status": {}}]}',
     ],
-    ids=range(14),
+    ids=range(15),
 )  # fmt: skip
 def test_a_broken_file_is_named_and_left_alone(started: Any, broken: bytes) -> None:
     started.file.write_bytes(broken)
