@@ -42,10 +42,10 @@ def _scene(job: tuple[str, bool]) -> Result:
     return merged(found)
 
 
-def count_calls(root: Path, command: Command, log: Path) -> list[tuple[str, int]]:
+def count_calls(root: Path, command: Command, log: Path, calls: str = CALLS) -> list[tuple[str, int]]:
     """(call, nth) of every call that touches the repository, in a run that nobody disturbs."""
     arguments, text = words(command)
-    strace = ["strace", "--seccomp-bpf", "-f", "-y", "-o", str(log), "-e", f"trace={CALLS}"]
+    strace = ["strace", "--seccomp-bpf", "-f", "-y", "-o", str(log), "-e", f"trace={calls}"]
     subprocess.run([*strace, *arguments], cwd=root, input=text, capture_output=True, check=False, env=environment())
     counted: dict[str, int] = {}
     points = []

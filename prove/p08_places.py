@@ -285,7 +285,7 @@ def _writes_elsewhere(log: Path, root: Path) -> Iterator[str]:
             path = os.path.normpath(os.path.join(folder, name))
             below = os.path.relpath(path, root)
             ours = path.startswith(f"{root}/") and OWN.match(below)
-            if not ours and not re.match(rf"/dev/(null|tty)|/proc/|{re.escape(str(ROOT))}/tenuto/.*__pycache__|{re.escape(str(root))}/\.git(/|$)", path):
+            if not ours and not re.match(rf"/dev/(null|tty)|/proc/|{re.escape(str(ROOT))}/tenuto/.*__pycache__|{re.escape(str(root))}/\.git($|/(?!hooks|config|info))", path):
                 yield f"{call[1]} {path}"
 
 

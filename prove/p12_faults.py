@@ -1,7 +1,7 @@
 """Promise 12: disk full, read-only and I/O errors stop safely and resume.
 
 Every command of every scene, as a process; strace lets its nth system call that writes, names or flushes fail with ENOSPC, EIO or
-EROFS, for every n. Then: the answer is success or a named error, never a traceback; success is only said of what is recorded; the
+EROFS, for every n, and every third that reads a file of the repository with EIO. Then: the answer is success or a named error, never a traceback; success is only said of what is recorded; the
 repository opens, holds all that was answered before, and the command whole or not at all; repeated without the
 fault, it comes to its end.
 
@@ -25,6 +25,7 @@ from prove.looking import Heads, heads, read_tree, reopen, state_folder, write_t
 from prove.scenes import BY_NAME, SCENES, Command, begin, play, words
 
 ERRORS = ("ENOSPC", "EIO", "EROFS")
+READS = "pread64,read"
 SAMPLE = 3  # of a command
 BROKEN = (
     "import sys; from tenuto.stores import sqlite\n"
@@ -70,6 +71,8 @@ def _command(job: tuple[str, int, bool, bool]) -> Result:
         calls = [point for point in count_calls(root, command, work / "trace") if point[0] != "flock"]
         after = _counts(_heads(root))
         points = [(call, nth, error) for call, nth in calls for error in ERRORS]
+        _put(root, before)
+        points += [(call, nth, "EIO") for call, nth in count_calls(root, command, work / "trace", READS)[::3]]
         if not full:
             points = dice("faults", name, number).sample(points, min(SAMPLE, len(points)))
         if broken:
