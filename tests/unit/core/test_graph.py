@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.pipeline import check
-
-
-def agent(name: str, **more: Any) -> dict[str, Any]:
-    return {"id": name, "agent": {"role": "worker"}, **more}
+from tests.unit.core.by_check import agent, back, checked, problems, wrong
 
 
 def writes(name: str, *out: str, **more: Any) -> dict[str, Any]:
@@ -23,24 +19,6 @@ def gate(name: str, **more: Any) -> dict[str, Any]:
 
 def waves(name: str, **more: Any) -> dict[str, Any]:
     return {"id": name, "waves": {"plan": "docs/plan.md", "roles": ["worker"], **more}}
-
-
-def back(*to: str, **more: Any) -> dict[str, Any]:
-    return {"route": list(to), "at_most": 1, **more}
-
-
-def problems(*steps: Any, roles: Any = None, **top: Any) -> list[Any]:
-    return check({"name": "trial", "steps": list(steps), **top}, roles)[1]
-
-
-def wrong(*steps: Any, **top: Any) -> list[tuple[str, str]]:
-    return [(".".join(map(str, one["path"])), one["code"]) for one in problems(*steps, **top)]
-
-
-def checked(*steps: Any, **top: Any) -> Any:
-    found, noted = check({"name": "trial", "steps": list(steps), **top})
-    assert noted == []
-    return {step["id"]: step for step in found["steps"]} if found else None
 
 
 # ---- ways ------------------------------------------------------------------------------------------
@@ -116,7 +94,7 @@ def test_no_two_places_write_one_file() -> None:
     pair = {"members": [{"id": "x", "role": "worker", "out": "x.md"}, {"id": "y", "role": "worker", "optional": "x.md"}], "quorum": 2}
     assert wrong({"id": "c", "cluster": pair}) == [("steps.0", "shared-output")]
     assert wrong(writes("a", "x.md"), writes("b", "x.md")) == [("steps.1", "shared-output")]
-    assert wrong(writes("a", "x.md", modes={"again": {}}, on={"ERROR": back({"a": "again"})})) == [], "a mode is the same place"  # type: ignore[arg-type]
+    assert wrong(writes("a", "x.md", modes={"again": {}}, on={"ERROR": back({"a": "again"})})) == [], "a mode is the same place"
     assert wrong(waves("w", record="w.json"), writes("b", "w.json"), existing=["docs/plan.md"]) == [("steps.1", "shared-output")]
 
 
@@ -135,8 +113,8 @@ def test_what_is_read_is_written_by_somebody(step: Any, read: str) -> None:
 
 def test_the_hint_for_an_unknown_input() -> None:
     reads = {"id": "r", "agent": {"role": "worker", "in": "spec.md"}}
-    assert problems(reads)[0]["hint"] == "list it under `existing` if it is there before the run"
-    assert problems(reads, writes("a", "spce.md"))[0]["hint"] == "did you mean 'spce.md'?"
+    assert problems(reads, existing=[])[0]["hint"] == "list it under `existing` if it is there before the run"
+    assert problems(reads, writes("a", "spce.md"), existing=[])[0]["hint"] == "did you mean 'spce.md'?"
 
 
 def test_evidence_is_a_file_that_was_written_up_to_there() -> None:

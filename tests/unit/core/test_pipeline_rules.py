@@ -197,6 +197,15 @@ def test_a_way_back_is_taken_as_often_as_it_may() -> None:
     assert run.start() == [] and run.run["status"] == "completed"
 
 
+def test_whoever_restarts_a_stage_decides_again_also_aside() -> None:
+    mend = one("m", "stage: S, aside: true, on: {ERROR: {restart: S, at_most: 1}}")
+    run = Driven(steps(one("a", "stage: S"), mend, one("b", "stage: S, on: {NEEDS_REVISION: {route: [m], at_most: 1}}")))
+    for word in ("DONE", "NEEDS_REVISION", "ERROR", "DONE", "DONE", "DONE"):
+        assert run.all_say(word) == [SEAT]
+    assert run.start() == [] and run.run["status"] == "completed"
+    assert [visit["step"] for visit in run.run["visits"]] == ["a", "b", "m", "a", "m", "b"], "what it could not do before, it has done now"
+
+
 def test_a_step_that_is_never_done_fails_the_run_or_rests_it() -> None:
     failing = Driven(steps(one(more="on: {ERROR: fail}")))
     failing.all_say("ERROR")
