@@ -100,6 +100,13 @@ def test_a_hop_that_goes_on_drops_the_hops_before_its_target() -> None:
     assert tried(found) == {"a": 2, "b": 2, "c": 2, "d": 2}
 
 
+def test_a_hop_that_is_gone_on_to_runs_as_that_hop() -> None:
+    """In the mode that the way back names, and not once more without."""
+    quick = step("b", retry={"ERROR": 5}, modes={"quick": {"retry": {}}})
+    found = bound(step("a", on={"ERROR": {"go_on": "b"}}), quick, step("d", on={"ERROR": {"route": ["a", {"b": "quick"}], "at_most": 1}}))
+    assert tried(found) == {"a": 2, "b": 7, "d": 2}
+
+
 def test_what_follows_a_way_back_is_counted_on_the_way_alone() -> None:
     """`b`, which took it, decides again: to go on from there is what would have come anyway."""
     found = bound(step("a"), step("b", on={"ERROR": {"route": ["a"], "at_most": 1}, "NEEDS_REVISION": {"go_on": "c"}}), step("c"))
@@ -113,6 +120,16 @@ def test_a_hop_that_goes_on_may_visit_steps_that_are_no_hops() -> None:
         step("d", on={"ERROR": {"route": ["a", "d"], "at_most": 1}}),
     )  # fmt: skip
     assert tried(found) == {"a": 2, "b": 2, "c": 2, "d": 2}
+
+
+def test_a_hop_that_is_done_leads_to_the_next_hop_and_nowhere_else() -> None:
+    found = bound(step("a", on={"DONE": {"go_on": "b"}}), step("b"), step("c"), step("d", on={"ERROR": {"route": ["a", "d"], "at_most": 1}}))
+    assert tried(found) == {"a": 2, "b": 1, "c": 1, "d": 2}
+
+
+def test_a_hop_that_goes_on_behind_the_last_hop_is_counted_too() -> None:
+    found = bound(step("a", on={"ERROR": {"go_on": "e"}}), step("d", on={"ERROR": {"route": ["a"], "at_most": 1}}), step("e", retry={"ERROR": 1}))
+    assert tried(found) == {"a": 2, "d": 1, "e": 4}
 
 
 def test_a_counter_is_used_up_once_more_for_each_time_that_any_way_resets_it() -> None:

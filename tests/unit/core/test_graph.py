@@ -111,6 +111,20 @@ def test_what_is_read_is_written_by_somebody(step: Any, read: str) -> None:
     assert wrong(waves("w", record=read.replace("*", "x")), step, existing=["docs/plan.md"]) == []
 
 
+OUT = {"role": "worker", "out": "x.md"}
+
+
+@pytest.mark.parametrize("step", [
+    {"id": "a", "agent": OUT}, agent("a", modes={"again": OUT}, on={"ERROR": back({"a": "again"})}), {"id": "a", "cluster": {"first": OUT, "members": ["m"]}}, {"id": "a", "cluster": [OUT]},
+    {"id": "a", "cluster": ["m"], "aggregate": OUT}, {"id": "a", "waves": {"plan": "docs/plan.md", "roles": [OUT]}},
+])  # fmt: skip
+def test_whoever_writes_in_a_step_has_written(step: Any) -> None:
+    """For those who read it, as evidence, and against everybody else who would."""
+    reads = {"id": "r", "agent": {"role": "worker", "in": "x.md"}, "evidence_for_next": ["x.md"]}
+    assert wrong(step, reads, existing=["docs/plan.md"]) == []
+    assert wrong(step, writes("b", "x.md"), existing=["docs/plan.md"]) == [("steps.1", "shared-output")]
+
+
 def test_the_hint_for_an_unknown_input() -> None:
     reads = {"id": "r", "agent": {"role": "worker", "in": "spec.md"}}
     assert problems(reads, existing=[])[0]["hint"] == "list it under `existing` if it is there before the run"
@@ -119,6 +133,8 @@ def test_the_hint_for_an_unknown_input() -> None:
 
 def test_evidence_is_a_file_that_was_written_up_to_there() -> None:
     assert checked(writes("a", "x/a.md", evidence_for_next=["a.md"]))["a"]["evidence_for_next"] == ["x/a.md"]
+    assert checked(writes("a", "x/a.md", "b.md", evidence_for_next=["a.md"]))["a"]["evidence_for_next"] == ["x/a.md"]
+    assert wrong(writes("a", "a.md", modes={"again": {}}, on={"ERROR": back({"a": "again"})}, evidence_for_next=["a.md"])) == [], "written twice, it is one file"
     assert checked(writes("a", "x/a.md", "a.md", evidence_for_next=["a.md"]))["a"]["evidence_for_next"] == ["a.md"]
     recorded = checked(waves("w", record="x/w.json"), agent("b", evidence_for_next=["w.json"]), existing=["docs/plan.md"])
     assert recorded["b"]["evidence_for_next"] == ["x/w.json"]
