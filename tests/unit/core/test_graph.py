@@ -111,6 +111,10 @@ def test_what_is_read_is_written_by_somebody(step: Any, read: str) -> None:
     assert wrong(waves("w", record=read.replace("*", "x")), step, existing=["docs/plan.md"]) == []
 
 
+def test_a_way_back_that_names_no_mode_makes_none() -> None:
+    assert checked(agent("a"), agent("b", on={"ERROR": back("a")}))["a"]["modes"] == {}
+
+
 OUT = {"role": "worker", "out": "x.md"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.pipeline import MOST_STEPS, check, stage_gates
+from tenuto.core.pipeline import MOST_STEPS, check, documents_of, stage_gates
 
 
 def agent(name: str, **more: Any) -> dict[str, Any]:
@@ -92,3 +92,31 @@ def test_the_stage_that_follows_is_the_next_one_on_the_way() -> None:
         agent("c", stage="TWO", evidence_for_next=["c.md"]),
     )
     assert [(gate["stage"], gate["next"], gate["required"]) for gate in stage_gates(checked(*steps))] == [("ONE", "TWO", ["a.md"]), ("TWO", "COMPLETE", ["c.md"])]
+
+
+@pytest.mark.parametrize(("switches", "required"), [(None, ["a.md", "b.md"]), ({}, ["a.md", "b.md"]), ({"tests": False}, ["a.md"]), ({"tests": True}, ["a.md", "b.md"])])
+def test_a_step_that_is_left_out_proves_nothing(switches: Any, required: list[str]) -> None:
+    """And the last one that does prove something answers for its stage."""
+    pipeline = checked(
+        agent("a", stage="ONE", evidence_for_next=["a.md"]), agent("b", stage="ONE", when="tests", evidence_for_next=["b.md"]), agent("c", stage="ONE"),
+        agent("d", stage="TWO"), agent("e", stage="THREE", evidence_for_next=["e.md"]), switches={"tests": True},
+    )  # fmt: skip
+    assert stage_gates(pipeline, switches) == [
+        {"stage": "ONE", "next": "TWO", "required": required, "step": required[-1][0]},
+        {"stage": "THREE", "next": "COMPLETE", "required": ["e.md"], "step": "e"},
+    ]
+
+
+def test_a_run_that_was_led_by_hand_keeps_its_folder() -> None:
+    pipeline, run = checked(documents="docs/{slug}/x"), {"id": "dark-mode", "settings": {}}
+    told: Any = {**run, "settings": {"documents": "elsewhere"}}
+    plain: Any = run
+    assert (documents_of(pipeline, plain), documents_of(pipeline, told)) == ("docs/dark-mode/x", "elsewhere")
+
+
+@pytest.mark.parametrize(("top", "right"), [
+    ({"mode": "poc", "finish": "poc-complete"}, True), ({"mode": "poc"}, True), ({"finish": "poc-complete"}, False), ({"starts_from": "poc-complete", "finish": "graduated"}, True),
+    ({"starts_from": "poc-complete"}, False), ({"finish": "graduated"}, False),
+])  # fmt: skip
+def test_a_proof_of_concept_ends_as_one_and_what_graduates_began_as_one(top: Any, right: bool) -> None:
+    assert wrong(**top) == ([] if right else [("finish", "contradiction")])

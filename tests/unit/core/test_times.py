@@ -108,6 +108,9 @@ def test_time_that_runs_backwards_lasts_nothing() -> None:
 
 
 def test_however_many_times_are_read_each_is_read_right_and_few_are_kept() -> None:
+    _read.clear()
+    assert milliseconds(iso(1000)) == 1000 and milliseconds(iso(2000)) == 2000
+    assert list(_read) == [iso(1000), iso(2000)], "the same few times are asked for again and again"
     for second in range(3 * _READ):
         assert milliseconds(iso(second * 1000)) == second * 1000
         assert len(_read) <= _READ
