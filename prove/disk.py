@@ -106,6 +106,19 @@ class Disk:
         self.pending: list[Change] = []
         self.ignore_sync = ignore_sync  # the broken variant: as if nobody flushed anything
 
+    @classmethod
+    def holding(cls, tree: dict[str, bytes | None], ignore_sync: bool = False) -> Disk:
+        """One on which this has long been: path -> content, None for a folder. Memory that processes share is no file of it."""
+        disk = cls(ignore_sync)
+        for path, content in sorted(tree.items()):
+            if path.endswith("-shm"):
+                continue
+            disk.apply(Op("mkdir" if content is None else "create", path))
+            if content:
+                disk.apply(Op("write", path, "", 0, content))
+        disk.settle()
+        return disk
+
     # -- following
 
     def find(self, path: str) -> int | None:

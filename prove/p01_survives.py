@@ -13,10 +13,9 @@ The broken variant is the same search with every fsync taken out of the trace.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from prove import images, kills
-from prove.disk import Disk, Op
+from prove.disk import Disk
 from prove.frame import Amount, Progress, Result, alone, dice, merged, place, require, silent, spread
 from prove.looking import Heads, heads, read_tree, state_folder, write_tree
 from prove.power import Trial
@@ -65,7 +64,7 @@ def _explore(job: Job) -> Result:
         begin(root, scene)
         if first % 2 == 0 and scene.setup:
             heads(state_folder(root))  # which moves the log into the database: the next command begins a new one
-        disk = _disk(root, broken)
+        disk = Disk.holding(read_tree(root), broken)
         before = heads(state_folder(root)) if scene.setup else ()
         shutil.rmtree(root)
         order = list(range(len(scene.commands))) if first < 0 else [first]
@@ -77,18 +76,6 @@ def _explore(job: Job) -> Result:
             "commands traced": f"{commands:,}",
         }
         return Result(len(trial.seen), trial.violations, figures)
-
-
-def _disk(root: Path, broken: bool) -> Disk:
-    disk = Disk(ignore_sync=broken)
-    for path, content in sorted(read_tree(root).items()):
-        if path.endswith("-shm"):
-            continue
-        disk.apply(Op("mkdir" if content is None else "create", path))
-        if content:
-            disk.apply(Op("write", path, "", 0, content))
-    disk.settle()
-    return disk
 
 
 def _sequences(

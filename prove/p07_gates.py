@@ -122,8 +122,11 @@ def _true_one(root: Path, folder: Path) -> list[str]:
                 found.append(f"a true signature was refused: {refusal}")
         if number == 1:
             gated.go_on(workspace, folder)  # to the next gate, which shows something else
-    anew = protection.sign(protection.said(workspace.load(RUN), "approve", ""), str(folder / "ada"))
-    found += _counts_once(lambda: decide_gate(workspace, RUN, "approve", "", settings, anew, "ada"))
+    if workspace.load(RUN)["gate"] is None:
+        found.append("after the replays no gate is open")
+    else:
+        anew = protection.sign(protection.said(workspace.load(RUN), "approve", ""), str(folder / "ada"))
+        found += _counts_once(lambda: decide_gate(workspace, RUN, "approve", "", settings, anew, "ada"))
     workspace.journal.close()
     return found
 

@@ -32,15 +32,19 @@ class Traced:
 
 def trace(root: Path, command: Command, log: Path) -> Traced:
     """Run the command in `root` and say what it did there. `answer` stands where success was said."""
-    arguments, text = words(command)
+    done = trace_process(root, *words(command), log)
+    if not any(op.kind == "answer" for op in done.ops):
+        done.ops.append(Op("answer", ""))  # a hook says it by ending well
+    return done
+
+
+def trace_process(root: Path, arguments: list[str], text: bytes, log: Path) -> Traced:
     strace = ["strace", "--seccomp-bpf", "-f", "-y", "-xx", "-s", "10000000", "-o", str(log), "-e", f"trace={TRACED}"]
     done = subprocess.run(
         [*strace, *arguments], cwd=root, input=text, capture_output=True, check=False, env=environment()
     )
     ops = list(_ops(log, str(root)))
     os.unlink(log)
-    if not any(op.kind == "answer" for op in ops):
-        ops.append(Op("answer", ""))  # a hook says it by ending well
     return Traced(ops, done.returncode, done.stdout + done.stderr)
 
 

@@ -1,110 +1,81 @@
 """The whole system, whatever happens to it: work, decisions, crashes, power losses, hand edits, and a clock that jumps.
 
 Two runs live in one repository: one that a pipeline drives (handed out and reported, so that no process is needed), and
-one that is led by hand. Between any two steps the process may die (before the commit, after it, between two files), and a
-power loss may take back files that were not flushed. After each step everything that was ever answered is still there,
-and every rule that a user relies on holds.
+one that is led by hand (whole.py). In any step the process may die: before the commit, after it, between two files; what goes on
+stands on the files of that very moment. Or the power fails: the step is made by a process of its own, whose system calls a model of a
+file system follows (prove/disk.py), and what that may have kept at one of these calls takes the repository's place. After each
+step everything that was ever answered is still there, and every rule that a user relies on holds.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import tenuto
+from prove.disk import Disk
 from prove.frame import place
+from prove.looking import read_tree, write_tree
+from prove.power import SECTORS
+from prove.tracing import trace_process
 from tenuto.core.fold import fold
 from tenuto.core.times import iso
-from tenuto.drivers.bound import Definition, define
-from tenuto.drivers.guided import accept, hand_out
-from tenuto.drivers.persons import command, decide_gate
-from tenuto.drivers.start import start
 from tenuto.encoding import dumps, loads
 from tenuto.errors import Damaged, TenutoError
 from tenuto.metrics.figures import figures
 from tenuto.stores.sqlite import SqliteJournal
 from tenuto.workspace import turn as turns
 from tenuto.workspace.examine import examine
+from tests.property.whole import CAP, act, in_another_process
 
-CAP = 2
-PIPELINE = f"""\
-name: whole
-documents: docs/feature/{{slug}}
-shown_as: feature_docs
-memory: run
-cap: {CAP}
-given: [initial-request.md, memory.md]
-steps:
-  - {{id: setup, action: [write-request, initialize-memory]}}
-  - id: look
-    cluster:
-      members:
-        - {{id: one, role: researcher, mode: focused, focus: architecture, out: a.md}}
-        - {{id: two, role: researcher, mode: focused, focus: impact, out: b.md}}
-        - {{id: three, role: researcher, mode: focused, focus: patterns, out: c.md}}
-      quorum: 2
-      retry: {{ERROR: 1, LOST: 1}}
-    on: {{ERROR: halt}}
-  - id: gate
-    gate: {{name: gate, show: [a.md], prompt: "Go on?", revise: look}}
-  - id: write
-    agent: {{role: designer, in: [a.md, b.md], out: design.md, memory: write}}
-    retry: {{ERROR: 1, LOST: 1}}
-    on: {{ERROR: halt}}
-"""
 DAY = 86_400_000
 ENDED = ("completed", "failed", "cancelled")
 LIMIT = 9  # attempts
-POINTS = ("", "", "", "before the commit", "after the commit", "between the files")
+POINTS = ("", "", "", "before the commit", "after the commit", "between the files", "the power fails")
+POWER = POINTS[-1] if shutil.which("strace") else ""
+CRASHES = st.tuples(st.sampled_from([*POINTS[:-1], POWER]), st.integers(1, 3), st.integers(0, 1 << 32))
+NO_CRASH = ("", 1, 0)
 
 
 class Crash(BaseException):
     """The process is gone."""
 
 
-@functools.cache
-def definition() -> Definition:
-    with place() as folder:
-        (folder / ".tenuto" / "pipelines").mkdir(parents=True)
-        (folder / ".tenuto" / "pipelines" / "whole.yaml").write_text(PIPELINE)
-        return define("whole", str(folder))
-
-
 @contextlib.contextmanager
-def dying(point: str, nth: int) -> Iterator[None]:
-    """The nth time that a turn comes to this point, there is no process any more."""
-    seen = [0]
+def dying(root: Path, point: str, nth: int) -> Iterator[dict[str, bytes | None]]:
+    """The nth time that a turn comes to this point, there is no process any more. Yields what it leaves, as soon as it is known."""
+    seen, left = [0], dict[str, bytes | None]()
     commit, publish = SqliteJournal.commit, turns.publish_all
 
-    def here() -> bool:
-        seen[0] += 1
-        return seen[0] == nth
+    def here(at: str) -> None:
+        seen[0] += at == point
+        if at == point and seen[0] == nth:
+            left.update(read_tree(root))
+            raise Crash
 
     def committed(journal: SqliteJournal) -> None:
-        if point == "before the commit" and here():
-            raise Crash
+        here("before the commit")
         commit(journal)
-        if point == "after the commit" and here():
-            raise Crash
+        here("after the commit")
 
     def published(workspace: Any, publications: list[Any]) -> None:
-        if point == "between the files" and publications and here():
+        if point == "between the files" and publications:
             publish(workspace, publications[: len(publications) // 2])
-            raise Crash
+            here(point)
         publish(workspace, publications)
 
     SqliteJournal.commit, turns.publish_all = committed, published  # type: ignore[method-assign]
     try:
-        yield
+        yield left
     finally:
         SqliteJournal.commit, turns.publish_all = commit, publish  # type: ignore[method-assign]
 
@@ -119,7 +90,7 @@ class WholeSystem(RuleBasedStateMachine):
         self.now = 1_900_000_000_000
         self.answered: dict[str, list[Any]] = {}  # the events of each run, as of the last time somebody was answered
         self.hidden: dict[str, str] = {}  # why a file may differ from what it should show
-        self.crashed = False
+        self.behind: set[str] = set()  # runs that nothing was answered about since a crash: their files may tell less than the journal
         self.workspace = self.opened()
 
     def teardown(self) -> None:
@@ -135,17 +106,17 @@ class WholeSystem(RuleBasedStateMachine):
 
     # ---- what is asked
 
-    def ask(self, what: Callable[[], Any], point: str = "", nth: int = 1) -> Any:
+    def ask(self, asked: list[Any], crash: tuple[str, int, int] = NO_CRASH) -> Any:
         """Answered, refused, or dead in the middle of it."""
-        before = self.files()
+        point, nth, chance = crash
+        if point == "the power fails":
+            return self.lose_power(asked, random.Random(chance))
+        left: dict[str, bytes | None] = {}
         try:
-            with dying(point, nth):
-                answer = what()
+            with dying(self.root, point, nth) as left:
+                answer = act(self.workspace, asked)
         except Crash:
-            self.crashed = True
-            self.before = before
-            self.workspace.journal.close()  # type: ignore[attr-defined]
-            self.workspace = self.opened()
+            self.begin_anew(left)
             return None
         except Damaged as refusal:
             # A file that cannot be read is named, and nothing is done before somebody has looked at it.
@@ -154,16 +125,45 @@ class WholeSystem(RuleBasedStateMachine):
         except TenutoError as refusal:
             assert refusal.code and refusal.message
             return None
-        self.crashed = False
+        self.behind.discard("by-hand" if asked[0] == "lead" else "driven")
         self.remember()
         return answer
 
-    def remember(self) -> None:
-        with self.workspace.journal.read() as reader:
-            self.answered = {card["id"]: list(reader.events(card["id"])) for card in reader.runs()}
+    def lose_power(self, asked: list[Any], dice: random.Random) -> None:
+        """At some call of the process that makes this step. What was flushed is there; of the rest, whatever the dice keep."""
+        before = read_tree(self.root)
+        disk = Disk.holding(before)
+        done = trace_process(self.root, in_another_process(self.root, self.now, asked), b"", self.root.parent / "trace")
+        self.now += DAY // 24
+        after, ended = read_tree(self.root), self.events()
+        made = done.ops[: dice.randint(0, len(done.ops))]
+        for op in made:
+            disk.apply(op)
+        share = dice.random()
+        decision = {unit: dice.randrange(count) for unit, count in disk.choices().items() if dice.random() < share}
+        left = disk.tree(decision, dice.choice([0, 0, *SECTORS]))
+        if any(op.kind == "answer" for op in made):
+            self.answered = ended
+        for path, content in left.items():
+            if content is not None and not path.startswith(".git/") and content not in (before.get(path), after.get(path)):
+                self.hidden[str(self.root / path)] = "cut"
+        self.begin_anew(left)
 
-    def files(self) -> dict[str, bytes]:
-        return {str(path): path.read_bytes() for path in (self.root / "docs").rglob("*") if path.is_file()}
+    def begin_anew(self, left: dict[str, bytes | None]) -> None:
+        """The process is gone, and this is what it left."""
+        self.behind = {"driven", "by-hand"}
+        self.workspace.journal.close()  # type: ignore[attr-defined]  # whatever that still writes is not there any more
+        shutil.rmtree(self.root)
+        self.root.mkdir()
+        write_tree(self.root, {path: content for path, content in left.items() if not path.endswith("-shm")})
+        self.workspace = self.opened()
+
+    def remember(self) -> None:
+        self.answered = self.events()
+
+    def events(self) -> dict[str, list[Any]]:
+        with self.workspace.journal.read() as reader:
+            return {card["id"]: list(reader.events(card["id"])) for card in reader.runs()}
 
     def run(self, name: str) -> Any:
         with self.workspace.journal.read() as reader:
@@ -171,19 +171,17 @@ class WholeSystem(RuleBasedStateMachine):
 
     @initialize(limited=st.booleans())
     def begin(self, limited: bool) -> None:
-        limits = {"attempts": LIMIT} if limited else {}
-        self.ask(lambda: start(self.workspace, "Make it", "whole", name="driven", definition=definition(), limits=limits))
-        self.ask(lambda: self.workspace.context.init("By hand"))
+        self.ask(["begin", {"attempts": LIMIT} if limited else {}])
+        self.ask(["lead", "init"])
 
-    @rule(point=st.sampled_from(POINTS), nth=st.integers(1, 3))
-    def next(self, point: str, nth: int) -> None:
-        self.ask(lambda: hand_out(self.workspace, "driven", {}), point, nth)
+    @rule(crash=CRASHES)
+    def next(self, crash: Any) -> None:
+        self.ask(["next"], crash)
 
     @rule(
-        which=st.integers(0, 3), verdict=st.sampled_from(["DONE", "DONE", "DONE", "ERROR", "NEEDS_REVISION", "lie"]),
-        point=st.sampled_from(POINTS), nth=st.integers(1, 2),
+        which=st.integers(0, 3), verdict=st.sampled_from(["DONE", "DONE", "DONE", "ERROR", "NEEDS_REVISION", "lie"]), crash=CRASHES,
     )  # fmt: skip
-    def report(self, which: int, verdict: str, point: str, nth: int) -> None:
+    def report(self, which: int, verdict: str, crash: Any) -> None:
         """An agent delivers, fails, wants more, or says that it delivered and did not."""
         run = self.run("driven")
         if not run or not run["flying"]:
@@ -195,38 +193,33 @@ class WholeSystem(RuleBasedStateMachine):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"# {name}\n\nat {self.now}\n")
         said: Any = {"verdict": "DONE" if verdict == "lie" else verdict, "summary": f"{verdict}, as of {self.now}"}
-        self.ask(lambda: accept(self.workspace, "driven", name, said, {}), point, nth)
+        self.ask(["report", name, said], crash)
 
-    @rule(word=st.sampled_from(["approve", "approve", "revise", "reject"]), changed=st.booleans(), point=st.sampled_from(POINTS))
-    def decide(self, word: str, changed: bool, point: str) -> None:
+    @rule(word=st.sampled_from(["approve", "approve", "revise", "reject"]), changed=st.booleans(), crash=CRASHES)
+    def decide(self, word: str, changed: bool, crash: Any) -> None:
         """A person decides; where what was shown has changed meanwhile, an approval is void."""
         shown = self.root / "docs" / "feature" / "driven" / "a.md"
         run = self.run("driven")
         waits = run is not None and run["gate"] is not None
         if changed and waits and shown.exists():
             shown.write_text(shown.read_text() + "and more\n")
-        self.ask(lambda: decide_gate(self.workspace, "driven", word, "because", {}), point)
+        self.ask(["decide", word], crash)
         after = self.run("driven")
         if changed and waits and shown.exists() and word == "approve":
             assert after["gate"] is not None, "approved, though what was shown had changed"
 
-    @rule(what=st.sampled_from(["Pause", "Resume", "Cancel"]), point=st.sampled_from(POINTS), sure=st.integers(0, 5))
-    def steer(self, what: str, point: str, sure: int) -> None:
-        asked: Any = {"Pause": {"do": "Pause", "reason": "a break"}, "Resume": {"do": "Resume", "decision": "retry"}, "Cancel": {"do": "Cancel"}}[what]
+    @rule(what=st.sampled_from(["Pause", "Resume", "Cancel"]), sure=st.integers(0, 5), crash=CRASHES)
+    def steer(self, what: str, sure: int, crash: Any) -> None:
         if what != "Cancel" or sure == 0:
-            self.ask(lambda: command(self.workspace, "driven", asked), point)
+            self.ask(["steer", what], crash)
 
-    @rule(what=st.sampled_from(["start", "end", "gate", "decide", "store", "pause"]), point=st.sampled_from(POINTS), phase=st.sampled_from(["architect", "task-breakdown"]))
-    def lead(self, what: str, point: str, phase: str) -> None:
-        """The other run, by hand."""
-        context = self.workspace.context
-        acts: dict[str, Callable[[], Any]] = {
-            "start": lambda: context.start_phase(phase, task="by-hand"), "end": lambda: context.end_phase(phase, "success", task="by-hand"),
-            "gate": lambda: context.set_gate("design", "good?", task="by-hand"), "decide": lambda: context.resume("approve", task="by-hand"),
-            "store": lambda: context.run(f"STORE task: by-hand artifact: notes.md content: as of {self.now}"),
-            "pause": lambda: context.pause("a break", task="by-hand"),
-        }  # fmt: skip
-        self.ask(acts[what], point)
+    @rule(
+        what=st.sampled_from(["start", "end", "gate", "decide", "store", "pause"]), phase=st.sampled_from(["architect", "task-breakdown"]),
+        crash=CRASHES,
+    )  # fmt: skip
+    def lead(self, what: str, phase: str, crash: Any) -> None:
+        given = {"start": [phase], "end": [phase], "store": [phase, f"as of {self.now}"]}.get(what, [])
+        self.ask(["lead", what, *given], crash)
 
     # ---- what happens besides
 
@@ -249,19 +242,6 @@ class WholeSystem(RuleBasedStateMachine):
         elif how in ("cut", "nul"):
             path.write_bytes(text[: len(text) // 2] if how == "cut" else b"\0" * len(text))
         self.hidden[str(path)] = how
-
-    @precondition(lambda self: self.crashed)
-    @rule(which=st.integers(0, 20), how=st.sampled_from(["old", "gone"]))
-    def lose_power(self, which: int, how: str) -> None:
-        """What was not flushed may be as it was before: files are, the journal is not."""
-        changed = [path for path, body in self.files().items() if self.before.get(path) != body and "manifest" in path]
-        if changed:
-            path = Path(changed[which % len(changed)])
-            if how == "old" and str(path) in self.before:
-                path.write_bytes(self.before[str(path)])
-            else:
-                path.unlink()
-            self.hidden[str(path)] = "lost"
 
     @rule()
     def reopen(self) -> None:
@@ -296,7 +276,7 @@ class WholeSystem(RuleBasedStateMachine):
         found = examine(self.workspace)["findings"]
         assert [one for one in found if one["severity"] == "damage" and str(self.root / one["where"]) not in self.hidden] == []
         # After an answer, files that nobody touched since say what the journal says.
-        assert self.crashed or self.hidden or not [one for one in found if one["severity"] == "behind"]
+        assert self.behind or self.hidden or not [one for one in found if one["severity"] == "behind"]
 
     @invariant()
     def the_rules_hold(self) -> None:
@@ -342,13 +322,13 @@ def test_the_machine_can_come_to_an_end() -> None:
     try:
         system.begin(limited=True)
         for _ in range(3):
-            system.next("", 1)
+            system.next(NO_CRASH)
             for _ in range(3):
-                system.report(0, "DONE", "", 1)
-        system.decide("approve", False, "")
-        system.next("", 1)
-        system.report(0, "DONE", "", 1)
-        system.next("", 1)
+                system.report(0, "DONE", NO_CRASH)
+        system.decide("approve", False, NO_CRASH)
+        system.next(NO_CRASH)
+        system.report(0, "DONE", NO_CRASH)
+        system.next(NO_CRASH)
         assert system.run("driven")["status"] == "completed"
         system.nothing_answered_is_lost_and_nothing_is_damaged()
         system.the_rules_hold()
