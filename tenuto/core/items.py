@@ -157,8 +157,8 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             spans = start and is_number and (ranging or mark in ("–", "—"))
             for name in _between(start, word) if spans else _range_in(word):
                 yield name, True
-        # A plain word ends a list, unless a comma or the like says that it is an entry: `task IDs: a, b`.
-        listing = listing and (is_number or distinct or mark in (",", ":", "[", "("))
+        # A plain word ends a list, unless a comma, a bullet or the like says that it is an entry: `task IDs: a, b`.
+        listing = listing and (is_number or distinct or mark in (",", ":", "[", "(", "-"))
         ranging, start = False, word if is_number else ""
 
 

@@ -85,6 +85,8 @@ ITEMS = [item("01-api"), item("02-parser"), item("03-docs"), item("TASK-010"), i
         ("`TASK-010` and task-010 are one", ["TASK-010"]),
         ("2 tasks failed verification — task IDs: a,b", ["a", "b"]),
         ("task ids: [a]", ["a"]),
+        ("these tasks:\n- a\n- b\nare to be done again", ["a", "b"]),
+        ("tasks: a is broken, b is not", ["a"]),
         ("[High] in `02-parser`: a leak", ["02-parser"]),
     ],
 )
