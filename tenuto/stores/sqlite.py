@@ -68,10 +68,14 @@ class SqliteJournal:
                     os.close(file)
             self._lock_fd = self._queue_fd = self._log_fd = -1
 
-    def __del__(self) -> None:
-        """A library's user lets go of a workspace, and of its files with it."""
-        if hasattr(self, "_patience"):  # else making it failed half-way, and there is nothing to close
-            self.close()
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        """A library's user lets go of a workspace, and of its files with it: also of one that was only half made, and when the
+        interpreter ends and has taken its modules apart. The database closes by itself.
+        """
+        for name in ("_lock_fd", "_queue_fd", "_log_fd"):
+            file = getattr(self, name, -1)
+            if file >= 0:
+                close(file)
 
     def lock(self) -> None:
         self._mutex.acquire()

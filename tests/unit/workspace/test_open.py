@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,3 +40,17 @@ def test_a_journal_that_could_not_be_made_is_let_go_of_without_a_word(monkeypatc
     SqliteJournal.__new__(SqliteJournal)
     gc.collect()
     assert not heard
+
+
+def test_a_program_that_ends_without_closing_anything_says_nothing(tmp_path: Path) -> None:
+    """The interpreter takes modules apart in an order of its own: a journal may be let go of when its module is empty already."""
+    (tmp_path / ".tenuto").mkdir()
+    source = (
+        "import tenuto, tenuto.stores.sqlite as store, tenuto.workspace.open as opening\n"
+        "held = tenuto.open('.')\n"
+        "held.context.init('Task')\n"
+        "opening._latest = store.os = None\n"
+    )
+    around = {**os.environ, "PYTHONPATH": str(Path(tenuto.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", source], cwd=tmp_path, env=around, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
