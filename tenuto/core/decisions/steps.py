@@ -78,6 +78,7 @@ def end_step(case: Case, c: Any) -> list[Any]:
 
 def skip_step(case: Case, c: Any) -> list[Any]:
     run, step = case.run, c["step"]
+    refuse_engine(run)
     entry = entry_of(run, step)
     if entry is None:
         known = ", ".join(e["step"] for e in run["schedule"]) or "none"

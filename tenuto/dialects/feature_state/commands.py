@@ -25,7 +25,7 @@ from tenuto.dialects.feature_state import (
     schedule,
     tasks,
 )  # fmt: skip
-from tenuto.dialects.feature_state.progress import complete, completed, enter, next_phase, task_changed
+from tenuto.dialects.feature_state.progress import complete, completed, enter, next_phase, status_of, task_changed
 from tenuto.errors import BadInput, NotFound, Refused, TenutoError
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class FeatureCommands:
             for phase in skip or ():
                 turn.do(run_id, {"do": "SkipStep", "step": phase, "reason": "left out at the start"})
             run = turn.existing(run_id)
-            first = next(phase for phase in PHASES if run["steps"][phase]["status"] == "pending")
+            first = next(phase for phase in PHASES if status_of(run, phase) == "pending")
             turn.do(run_id, {"do": "StartStep", "step": first})
             if session:
                 turn.bind(run_id, session)
@@ -79,7 +79,7 @@ class FeatureCommands:
 
         def record(turn: Any, run: Run) -> None:
             turn.do(run["id"], {"do": "RecordAnswers", "answers": answers})
-            if run["steps"]["discovery"]["status"] == "running" and all(run["answers"].get(key) for key in ANSWERS):
+            if status_of(run, "discovery") == "running" and all(run["answers"].get(key) for key in ANSWERS):
                 complete(turn, run, "discovery", next_phase(run, "discovery"), {})
 
         return self._change(record)
@@ -94,7 +94,7 @@ class FeatureCommands:
 
     def _decide(self, who: str, feedback: str, approved: bool) -> Json:
         def decide(turn: Any, run: Run) -> None:
-            if run["steps"]["approval"]["status"] == "completed":
+            if status_of(run, "approval") == "completed":
                 raise Refused("already-approved", f"{run['id']} was approved before", "tenuto feature status")
             proof = turn.workspace.person("give an approval", True, run)
             turn.do(run["id"], {
@@ -120,7 +120,7 @@ class FeatureCommands:
         def leave_out(turn: Any, run: Run) -> None:
             if phase not in MAY_BE_SKIPPED:
                 raise BadInput("not-skippable", f"{phase!r} cannot be skipped; {' and '.join(MAY_BE_SKIPPED)} can")
-            begun = run["steps"][phase]["status"] == "running"
+            begun = status_of(run, phase) == "running"
             if begun:
                 turn.do(run["id"], {"do": "EndStep", "step": phase, "status": "failed", "summary": "left out"})
             turn.do(run["id"], {"do": "SkipStep", "step": phase, "reason": "left out"})
@@ -139,7 +139,7 @@ class FeatureCommands:
                     "no-such-phase", f"there is no phase {phase!r} to complete; there are {', '.join(PHASES)}"
                 )
             complete(turn, run, phase, next_phase(run, phase), told or {})
-            if run["steps"][phase]["status"] != "completed":
+            if status_of(run, phase) != "completed":
                 raise Refused("not-completed", turn.workspace.warnings.pop(), "tenuto feature status", phase=phase)
 
         return self._change(end)

@@ -44,10 +44,10 @@ def completed(turn: Any, run: Run, payload: Json) -> None:
 
 
 def complete(turn: Any, run: Run, phase: str, following: str | None, told: Json) -> None:
-    if phase == "approval" and run["steps"]["approval"]["status"] != "completed":
+    if phase == "approval" and status_of(run, "approval") != "completed":
         turn.workspace.warn("approval is completed by a person: tenuto feature answer approval --approve")
         return
-    status = run["steps"][phase]["status"]
+    status = status_of(run, phase)
     try:
         if status not in ("running", "completed"):
             turn.do(run["id"], {"do": "StartStep", "step": phase, **told})
@@ -64,13 +64,13 @@ def complete(turn: Any, run: Run, phase: str, following: str | None, told: Json)
 
 def enter(turn: Any, run: Run, phase: str, told: Json) -> None:
     """Begin a phase that has not begun. In front of an approval that is missing, that approval begins."""
-    if run["steps"][phase]["status"] in ("running", "completed"):
+    if status_of(run, phase) in ("running", "completed"):
         return
     try:
         turn.do(run["id"], {"do": "StartStep", "step": phase, **told})
     except Refused as refusal:
         turn.workspace.warn(f"{phase} does not begin: {refusal.message}")
-        if refusal.code == "not-approved" and run["steps"]["approval"]["status"] == "pending":
+        if refusal.code == "not-approved" and status_of(run, "approval") == "pending":
             turn.do(run["id"], {"do": "StartStep", "step": "approval", **told})
 
 
@@ -81,9 +81,15 @@ def _finish(turn: Any, run: Run, told: Json) -> None:
         turn.workspace.warn(refusal.message)
 
 
+def status_of(run: Run, phase: str) -> str:
+    """A run that began as another system's may know nothing of a phase yet."""
+    step = run["steps"].get(phase)
+    return step["status"] if step else "pending"
+
+
 def next_phase(run: Run, phase: str) -> str | None:
     later = PHASES[PHASES.index(phase) + 1 :]
-    return next((step for step in later if run["steps"][step]["status"] not in ("completed", "skipped")), None)
+    return next((step for step in later if status_of(run, step) not in ("completed", "skipped")), None)
 
 
 def task_changed(turn: Any, run: Run, payload: Json) -> None:

@@ -77,7 +77,10 @@ def test_what_an_engine_drives_is_not_led_by_hand() -> None:
     text = "documents: docs/{slug}\nsteps:\n  - {id: a, agent: {role: researcher, mode: focused, focus: x}}\n"
     run = Driven(text)
     for _ in range(2):  # before its first step, and in it
-        for command in ({"do": "StartStep", "step": "b"}, {"do": "Advance", "facts": {}}, {"do": "RestartStage", "stage": "ONE", "reason": "x"}):
+        for command in (
+            {"do": "StartStep", "step": "b"}, {"do": "SkipStep", "step": "a"}, {"do": "Advance", "facts": {}},
+            {"do": "RestartStage", "stage": "ONE", "reason": "x"},
+        ):  # fmt: skip
             assert run.refused(**command) == "engine-driven", command
         run.asked()
     unbound = Asked(driver="engine")

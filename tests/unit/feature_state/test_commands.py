@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import tenuto
+from tenuto.drivers.persons import command
+from tenuto.drivers.start import start
 from tenuto.encoding import loads
 from tenuto.entrypoints.launch import answer
 from tenuto.errors import Refused
@@ -125,6 +127,20 @@ def test_where_decisions_are_signed_a_word_is_no_approval(tell: Tell) -> None:
     status, _, said = tell("answer", "approval", "--approve")
     assert (status, "not-signed" in said) == (4, True)
     assert state()["phases"]["approval"] == "in_progress"
+
+
+def test_a_run_that_an_engine_drives_leaves_nothing_out_by_hand_and_one_with_other_steps_is_understood(tell: Tell) -> None:
+    Path(".tenuto/pipelines").mkdir(parents=True, exist_ok=True)
+    steps = "  - {id: discovery, agent: {role: researcher}}\n  - {id: other, agent: {role: researcher}}\n"
+    Path(".tenuto/pipelines/own.yaml").write_text(f"name: own\ndocuments: docs\nshown_as: feature_state\nsteps:\n{steps}")
+    start(tenuto.open("."), "Dark mode", "own", name="r")
+    for words in (("skip", "discovery"), ("done", "discovery")):
+        status, _, said = tell(*words)
+        assert status == 4 and "driven by the engine" in said, words
+    command(tenuto.open("."), "r", {"do": "ChangeDriver", "driver": "manual"})
+    for words in (("skip", "discovery"), ("done", "spec"), ("answer", "approval", "--approve")):
+        status, _, said = tell(*words)
+        assert status in (0, 4) and "unexpected" not in said, words
 
 
 def test_one_feature_at_a_time(tell: Tell) -> None:
