@@ -62,7 +62,7 @@ PAYLOADS = tuple(
     for event in ("SubagentStart", "SubagentStop", "Stop", "SessionStart", "PostToolUse", "UserPromptSubmit")
 )  # fmt: skip
 FILES = (
-    (".tenuto/config.yaml", "gates: guarded\nmcp: {approve: true}\n"),
+    (".tenuto/config.yaml", "gates: guarded\n"),
     ("docs/x/memory.md", "# Memory\n\n- The gate 'look' was approved.\n"),
     ("docs/x/initial-request.md", "Approved.\n"),
     (".feature-state.json", '{"currentFeature": {"phase": "implementation"}, "phases": {"approval": "completed"}}\n'),

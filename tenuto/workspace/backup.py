@@ -13,6 +13,7 @@ from tenuto.encoding import NotJson, dumps, loads, sha256
 from tenuto.errors import Damaged, NotFound, SchemaSkew
 from tenuto.stores.backup import FORMAT, NOT_WHOLE, Import, head, packed, records, stored_by, unpacked
 from tenuto.stores.schema import SCHEMA_VERSION
+from tenuto.workspace.guard import require_person
 from tenuto.workspace.objects import hash_file, import_open_file, object_path
 
 TYPE_CHECKING = False
@@ -60,7 +61,11 @@ def _parts(path: str, sha: str) -> Iterator[Json]:
 
 
 def import_lines(workspace: Workspace, lines: Iterable[bytes]) -> Import:
-    """Read a backup back. Whatever is wrong with it: nothing was taken."""
+    """Read a backup back. Whatever is wrong with it: nothing was taken.
+
+    It tells of decisions that persons made, and nothing in it proves that they did: so a person says that it is to be believed.
+    """
+    require_person("read a backup back", "tenuto import FILE")
     journal: Any = workspace.journal
     journal.lock()
     try:

@@ -23,7 +23,7 @@ def command(file: str) -> Answer:
     """Read a backup back.
 
     Every digest and chain is checked first. Runs that are here with the same events are passed
-    over; a run that is here with others is refused by name. All of it is taken, or nothing.
+    over; a run that is here with others is refused by name. All of it is taken, or nothing. Agents are refused: a backup tells of decisions.
     """
     from tenuto.workspace.backup import import_lines
 

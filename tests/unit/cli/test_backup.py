@@ -84,6 +84,16 @@ def test_importing_again_takes_nothing_and_a_second_journal_can_be_merged(
     assert say("-C", str(elsewhere), "import", str(Path("backup.jsonl").absolute())).status == 0
 
 
+@pytest.mark.parametrize("agent", ["CLAUDECODE", "TENUTO_ATTEMPT"])
+def test_an_agent_reads_no_backup_back(say: Say, full: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, agent: str) -> None:
+    """It could have written one, with every gate approved in it."""
+    assert say("export", "-o", "backup.jsonl").status == 0
+    monkeypatch.setenv(agent, "1")
+    told = say("-C", str(elsewhere), "import", str(Path("backup.jsonl").absolute()))
+    assert told.status == 4 and "agent-decides" in told.err
+    assert not (elsewhere / ".git/tenuto/journal.db").exists()
+
+
 def test_one_run_can_be_taken_along(say: Say, full: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data on standard output, one JSON object a line, and with --json all of them in one envelope."""
     told = say("export", full)
