@@ -4,7 +4,7 @@
     stale      approvals after what was shown was changed, even by a byte: by a person, over MCP, in advance, and by hand
     racing     many decide at once: one of them counts
     surfaces   an agent at work in the same repository tries everything that Tenuto offers, in disguise (attacker.py)
-    written    at level signed, whoever knows the journal well writes to the database directly: found out, not carried on
+    written    at level signed, whoever knows the journal well writes to the database directly (database.py): found out, not carried on
 
 At the end of each, what is right is accepted, once: what refuses everything would prove nothing.
 """
@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import tenuto
-from prove import attacker, gated
+from prove import attacker, database, gated
 from prove.frame import Amount, Progress, Result, dice, place, repository, require, silent
 from prove.gated import RUN, SHOWN
-from tenuto.core.fold import FOLD_VERSION, apply
 from tenuto.drivers import protection, session
 from tenuto.drivers.persons import decide_gate, let_pass_on
 from tenuto.drivers.settings import read_settings
-from tenuto.encoding import digest, dumps
+from tenuto.encoding import digest
 from tenuto.errors import TenutoError
 
 FULL = {"signed": 2_600, "stale": 5_600, "by hand": 1_000, "racing": 110, "written": 300}
@@ -339,7 +338,7 @@ def _written(made: Path, count: int, tell: Progress) -> list[str]:
     for number in range(count):
         root = gated.copy(made, f"written-{number}")
         chance = dice("written", number)
-        what = _write(root, chance, stock)
+        what = database.write(root, chance, stock)
         workspace = tenuto.open(str(root))
         try:
             status = gated.go_on(workspace, made.parent)["status"]
@@ -348,7 +347,7 @@ def _written(made: Path, count: int, tell: Progress) -> list[str]:
         except TenutoError:
             pass
         signers = (made / ".tenuto" / "signers").read_text()
-        if not _is_seen(workspace, signers):
+        if not database.is_seen(workspace, signers):
             found.append(f"written {number}: {what}: not found out")
         workspace.journal.close()
         tell(number + 1, count)
@@ -361,63 +360,3 @@ def _load(root: Path) -> Any:
         return workspace.load(RUN)
     finally:
         workspace.journal.close()
-
-
-def _is_seen(workspace: Any, signers: str) -> bool:
-    """What `tenuto verify --signers` looks at."""
-    from tenuto.workspace.examine import examine
-
-    bad = [one for one in examine(workspace, RUN)["findings"] if one["severity"] == "damage"]
-    return bool(bad or list(protection.forgeries(workspace, RUN, signers)))
-
-
-def _write(root: Path, chance: random.Random, stock: dict[str, str]) -> str:
-    what = chance.choice(["approved", "walked around", "not open", "kept state", "unlevelled", "raw", "removed"])
-    proof = chance.choice([
-        {}, {"level": "guarded"}, {"level": "signed"}, {"level": "signed", "signature": chance.choice([*stock.values()]), "signer": "ada"},
-    ])  # fmt: skip
-    decided = gated.approval(proof, chance.choice(["ada", "mallory", ""]))
-    begun: dict[str, Any] = {"type": "StepStarted", "step": "build", "item": None, "iteration": 1, "hop": None, "key": "k"}
-    if what == "approved":
-        gated.forge(root, decided, *([begun] if chance.random() < 0.3 else []))
-    elif what == "walked around":
-        gated.forge(root, begun)
-    elif what == "not open":
-        gated.forge(root, {**decided, "gate": f"gate-{chance.randrange(2, 9)}"})
-    elif what == "kept state":
-        _keep_another_state(root, decided)
-    elif what == "unlevelled":
-        gated.forge(root, {"type": "SettingsChanged", "changes": {"gate_protection": None}}, decided)
-    elif what == "raw":
-        _raw(root, chance)
-    else:
-        _raw(root, chance, "DELETE FROM event WHERE run='x' AND seq=(SELECT max(seq) FROM event WHERE run='x')")
-    return f"{what}, {sorted(proof)}"
-
-
-def _keep_another_state(root: Path, decided: dict[str, Any]) -> None:
-    workspace = tenuto.open(str(root))
-    with workspace.journal.write() as tx:
-        run = tx.load(RUN)
-        assert run is not None
-        version = run["version"]
-        apply(run, {"v": 1, "at": run["updated_at"], "by": "ada", **decided})  # type: ignore[arg-type, typeddict-item]
-        run["version"] = version
-        tx._db.execute("UPDATE state SET seq=?, fold=?, body=? WHERE run=?", (version, FOLD_VERSION, dumps(run), RUN))  # type: ignore[attr-defined]
-    workspace.journal.close()
-
-
-def _raw(root: Path, chance: random.Random, statement: str = "") -> None:
-    """Into the text of an event, without a thought for its digest."""
-    workspace = tenuto.open(str(root))
-    with workspace.journal.write() as tx:
-        db = tx._db  # type: ignore[attr-defined]
-        if statement:
-            db.execute(statement)
-        else:
-            seqs = [seq for (seq,) in db.execute("SELECT seq FROM event WHERE run=? ORDER BY seq", (RUN,))]
-            seq = chance.choice(seqs)
-            db.execute("UPDATE event SET body=replace(body, '\"by\"', '\"who\"') WHERE run=? AND seq=?", (RUN, seq))
-    workspace.journal.close()
-
-
