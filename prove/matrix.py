@@ -48,6 +48,8 @@ PIPELINES = {
     "two": f"  - {{id: work, agent: {{{SEAT}}}, {RETRY}}}\n  - {{id: more, agent: {{{SEAT}}}, {RETRY}}}\n",
     "beside": f"  - {{id: work, cluster: {{members: [{{id: a, {SEAT}}}, {{id: b, {SEAT}}}, {{id: c, {SEAT}}}], quorum: 3}}, {RETRY}}}\n",
 }
+# How often a run comes to a point: a kill at a time that never comes kills nobody.
+TIMES = {"one": (1,), "two": (1, 1, 2), "beside": (1, 1, 2, 3)}
 
 
 class Kill(NamedTuple):
@@ -80,9 +82,9 @@ def cases(prefix: str, amount: Amount, full: int, sample: int, pipelines: tuple[
             chance.shuffle(cells)
         for point, victims in cells:
             pipeline = pipelines[number % len(pipelines)]
-            kills = [_kill(chance, point, victims, number)]
+            kills = [_kill(chance, point, victims, pipeline, number)]
             while number >= len(pipelines) and chance.random() < 0.4 and len(kills) < 4:
-                kills.append(_kill(chance, chance.choice(points.POINTS), chance.choice(VICTIMS), number))
+                kills.append(_kill(chance, *chance.choice(cells), pipeline, number))
             made.append(Case(f"{prefix} {number}/{len(made)}", pipeline, tuple(kills)))
         number += 1
     return made[:wanted]
@@ -95,8 +97,8 @@ def _lives(point: str, victims: str) -> bool:
     return point in chosen.get(victims, points.POINTS)
 
 
-def _kill(chance: random.Random, point: str, victims: str, number: int) -> Kill:
-    nth = 1 if number < 3 else chance.choice((1, 1, 2, 3))
+def _kill(chance: random.Random, point: str, victims: str, pipeline: str, number: int) -> Kill:
+    nth = 1 if number < 3 else chance.choice(TIMES.get(pipeline, TIMES["beside"]))
     late = chance.uniform(0, 0.002) if point.startswith("during") else 0.0
     return Kill(point, nth, victims, late)
 

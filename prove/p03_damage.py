@@ -163,10 +163,7 @@ class Yard:
 def _damages(path: str, original: bytes, full: bool) -> Iterator[tuple[str, bytes]]:
     random = dice("damage", path)
     size = len(original)
-    lengths = list(range(size)) if full and size < 20_000 else sorted(random.sample(range(size), min(size, 2_000)))
-    if not full:
-        lengths = random.sample(lengths, min(SAMPLED, size))
-    for length in dict.fromkeys([0, *lengths]):
+    for length in range(size) if full else dict.fromkeys([0, *random.sample(range(size), min(SAMPLED, size))]):
         yield f"cut to {length}", original[:length]
     for _ in range(FLIPS if full else SAMPLED * 2):
         at, bit = random.randrange(size), random.randrange(8)

@@ -32,7 +32,7 @@ from tenuto.errors import TenutoError
 FULL, SAMPLE = (10_000, 300, 60), (240, 4, 2)  # names, of them as processes, rounds of swapping for each place
 BATCH = 24
 OWN = re.compile(
-    r"(docs|\.ai-workspace|\.agents|\.claude/orchestrator|\.tenuto|\.git/tenuto)(/.*)?$|\.claude$|\.feature-state\.json$"
+    r"docs$|(docs/orchestrator|docs/feature|\.ai-workspace|\.agents|\.claude/orchestrator|\.tenuto|\.git/tenuto)(/.*)?$|\.claude$|\.feature-state\.json$"
 )
 # What stands between the repository's root and a file that Tenuto writes.
 SWAPPED = (
@@ -91,7 +91,7 @@ def _build(work: Path) -> Path:
     """A repository with files that are not ours, between neighbours."""
     root = work / "project"
     for path, text in {
-        "project/src/main.py": "print()\n", "project/README.md": "# Mine\n", "project/.git/config": "[core]\n", "project/.git/HEAD": "ref: x\n",
+        "project/src/main.py": "print()\n", "project/docs/guide.md": "# Mine\n", "project/README.md": "# Mine\n", "project/.git/config": "[core]\n", "project/.git/HEAD": "ref: x\n",
         "project/.git/hooks/pre-commit": "#!/bin/sh\n", "project/.github/x.yml": "a: b\n", "project/.claude/settings.json": "{}\n",
         "neighbour/state.json": "{}\n", "neighbour/notes.md": "theirs\n", "secret": "theirs\n", "outside/flow-state.json": "{}\n",
     }.items():  # fmt: skip
@@ -137,7 +137,7 @@ def _hostile(dice: random.Random, work: Path) -> str:
         "neighbour/state.json", "outside", "secret", ".git/config", ".git/hooks/pre-commit", "src/main.py", "README.md", "con", "nul.txt",
         "x", "a" * 300, "\0", "\n", "\r", "\x1b[2J", "\u202egpj.exe", "-rf", "--", "*", "$(touch x)", "`touch x`", ";touch x", "|x", "", " ", ".", "..",
         "...", "é", "é", "ﬀ", "\ud800", "%00", "file:///x", "C:\\x", "\\\\host\\share", "/etc/passwd", f"{work}/outside/made", "project",
-        "../project/../outside/x", ".github/x.yml", ".claude/settings.json", ".ai-workspace", "docs/../src/main.py", ".tenuto/../README.md",
+        "../project/../outside/x", ".github/x.yml", ".claude/settings.json", ".ai-workspace", "docs/../src/main.py", "docs/guide.md", ".tenuto/../README.md",
     )  # fmt: skip
     made = dice.choice(parts)
     for _ in range(dice.randrange(3)):
@@ -213,7 +213,7 @@ def reported_files(workspace: Any, name: str) -> None:
 
 def artifact(workspace: Any, name: str) -> None:
     with workspace.turn() as turn:
-        turn.store("dark-mode", name[:100] or "x", f"docs/{name}", b"x")
+        turn.store("dark-mode", name[:100] or "x", f"docs/feature/dark-mode/{name}", b"x")
 
 
 def restored(workspace: Any, name: str) -> None:
@@ -331,8 +331,15 @@ def _swaps(work: Path, number: int, rounds: int) -> Result:
             swapper.kill()
     if (root / path).is_symlink():
         (root / path).unlink()
-    after = {name: text for name, text in _around(work).items() if name.partition("/")[0] != "aside"}
+    after = _put_back(_around(work), path)
     return Result(rounds, _escapes(before, after, f"{path} is swapped with a link"), {"rounds against swapped links": f"{rounds}"})
+
+
+def _put_back(found: Snapshot, path: str) -> Snapshot:
+    """The swapper is stopped anywhere: what it had put aside belongs to its place."""
+    aside = {f"{path}{name.removeprefix('aside')}": text for name, text in found.items() if name.partition("/")[0] == "aside"}
+    rest = {name: text for name, text in found.items() if name.partition("/")[0] != "aside"}
+    return {f"project/{name}": text for name, text in aside.items() if not OWN.match(name)} | rest
 
 
 @contextlib.contextmanager
