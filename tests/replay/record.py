@@ -1,6 +1,7 @@
 """Make recordings that are not there yet: `python tests/replay/record.py [NAME ...]`. See prove/recorded.py.
 
-Every shipped pipeline, driven by the engine with scripted agents; every dialect, led by hand; edits by others; a redaction.
+Every shipped pipeline, driven by the engine with scripted agents; every dialect, led by hand; edits by others; a redaction; and
+what none of these comes to: lost attempts, limits, parking, blocks, memory, sessions, a fork, an adoption, runs that are under way.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from prove import frame, recorded, scenes
+from tenuto.drivers.fork import fork
+from tenuto.drivers.guided import accept, hand_out
+from tenuto.drivers.start import start
 from tests.acceptance.rehearsing import Stage
 
 PIPELINES = ("eight-step", "orchestrate", "poc", "ticket", "feature-dev", "staged-minimal", "staged-standard", "staged-thorough")
@@ -69,12 +74,116 @@ def redacted() -> Path:
     return root
 
 
+# What happens seldom, as commands to the rules: by the run that they are given to. Each run rests where its last one leaves it.
+_MEMORY = {"id": "m1", "text": "Colours come from one file.", "step": "spec", "at": "2026-01-02T03:04:05Z", "invalidated": None}
+_ATTEMPT = {"do": "DispatchAttempt", "step": "spec", "role": "writer", "reserved": {"attempts": 1, "tokens": 700}}
+_SELDOM: dict[str, tuple[dict[str, Any], ...]] = {
+    "lost": (
+        {"do": "ChangeBudget", "limits": {"attempts": 9, "tokens": 5_000}, "steps": {"spec": {"attempts": 4}}},
+        {"do": "BindSession", "session": "s-1"},
+        {"do": "StartStep", "step": "spec"},
+        {**_ATTEMPT, "attempt": "spec-1"},
+        {"do": "StartAttempt", "attempt": "spec-1", "extra": {"pid": 7}},
+        {**_ATTEMPT, "attempt": "spec-2", "role": "critic"},
+        {"do": "LoseAttempt", "attempt": "spec-1", "reason": "its supervisor was killed", "ran": True},
+        {"do": "LoseAttempt", "attempt": "spec-2", "reason": "it was recorded, but never started", "ran": False},
+        {**_ATTEMPT, "attempt": "spec-3"},
+        {"do": "ChangeBudget", "limits": {"tokens": None}},
+        {"do": "SaveContext", "context": {"next": "plan", "open": ["fonts"]}, "reason": "compaction"},
+        {"do": "FinishAttempt", "attempt": "spec-3", "status": "failed", "verdict": "PARKED", "summary": "limit reached",
+         "usage": {"attempts": 1, "tokens": 40}, "parked_until": "2026-01-02T08:00:00.000Z"},
+    ),
+    "remembered": (
+        {"do": "WriteMemory", "kind": "lessons", "entries": [_MEMORY]},
+        {"do": "WriteMemory", "kind": "decisions", "entries": [_MEMORY, {**_MEMORY, "id": "m2", "step": "look"}]},
+        {"do": "WriteMemory", "kind": "updates", "entries": [{**_MEMORY, "id": "m3"}, {**_MEMORY, "id": "m4", "step": "plan"}]},
+        {"do": "PruneMemory", "keep": ["spec", "plan"]},
+        {"do": "WriteMemory", "kind": "decisions", "entries": [{**_MEMORY, "id": "m5", "step": "plan"}, {**_MEMORY, "id": "m6", "step": "build"}]},
+        {"do": "InvalidateMemory", "steps": ["plan"], "reason": "plan is revised"},
+        {"do": "CleanMemory"},
+        {"do": "InvalidateMemory", "steps": ["build"], "reason": "build is revised"},
+        {"do": "Block", "reason": "no key", "stage": None},
+    ),
+    "parked": (
+        {"do": "Block", "reason": "no key", "stage": None},
+        {"do": "Unblock"},
+        {"do": "SaveContext", "context": {"next": "plan"}, "reason": "compaction"},
+        {"do": "RestoreContext", "session": "s-2"},
+        {"do": "Park", "until": "2026-01-03T08:00:00.000Z", "reason": "the week's limit"},
+    ),
+    "stopped": ({"do": "StartStep", "step": "spec"}, {"do": "Stop", "reason": "lunch"}),
+    "cancelled": ({"do": "StartStep", "step": "spec"}, {"do": "Cancel", "reason": "not wanted any more"}),
+}  # fmt: skip
+
+
+def seldom() -> Path:
+    root = by_hand("context")
+    for name in _SELDOM:
+        assert scenes.play(root, ("context", f"INIT task: {name}")).returncode == 0
+    assert scenes.play(root, ("staged", "init", "--task", "Bright mode", "--pipelineProfile", "minimal")).returncode == 0
+    with recorded.opened(root) as workspace:
+        for name, commands in _SELDOM.items():
+            for command in commands:
+                with workspace.turn() as turn:
+                    turn.do(name, command)
+        workspace.staged.restart(None, "begin again")
+    return root
+
+
+def under_way() -> Path:
+    """Runs as they are found after a crash: in the midst of a step that something was done before, at a gate, sent back."""
+    root = PLACE / "repository"
+    subprocess.run(["git", "init", "-q", "--template=", str(root)], check=True)
+    (root / ".tenuto" / "pipelines").mkdir(parents=True)
+    (root / ".tenuto" / "pipelines" / "prove.yaml").write_text(
+        "name: prove\nshown_as: feature_docs\ndocuments: docs/feature/{slug}\nmemory: run\ngiven: [memory.md]\nsteps:\n"
+        "  - {id: begin, action: [initialize-memory]}\n"
+        "  - {id: first, before: [prune-memory], agent: {role: implementer}, on: {NEEDS_REVISION: {route: [begin], at_most: 2, then: halt}, ERROR: halt}}\n"
+        "  - {id: agree, gate: {name: agree, show: [], prompt: 'Go on?', revise: first}}\n"
+        "  - {id: second, agent: {role: implementer}}\n"
+    )
+    with recorded.opened(root) as workspace:
+        for name in ("in the midst", "at its gate", "on its way back"):
+            start(workspace, name, "prove", name=name)
+            hand_out(workspace, name.replace(" ", "-"), {})
+        accept(workspace, "on-its-way-back", "first-1-implementer-1", {"verdict": "NEEDS_REVISION", "summary": "not yet"}, {})
+        hand_out(workspace, "on-its-way-back", {})
+        accept(workspace, "at-its-gate", "first-1-implementer-1", {"verdict": "DONE", "summary": "written"}, {})
+        hand_out(workspace, "at-its-gate", {})
+    return root
+
+
+def forked() -> Path:
+    root = by_hand("feature_docs")
+    with recorded.opened(root) as workspace:
+        fork(workspace, "add-dark-mode", "second", name="dark mode again")
+    return root
+
+
+def adopted() -> Path:
+    """State files that were there before Tenuto, with a key that it does not know."""
+    from tests.acceptance.test_state_managers_conformance import FROM_BEFORE
+
+    root = PLACE / "repository"
+    subprocess.run(["git", "init", "-q", "--template=", str(root)], check=True)
+    for path, state in FROM_BEFORE.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(recorded.dumps(state))
+    done = scenes.play(root, ("adopt",))
+    assert done.returncode == 0, done.stderr
+    return root
+
+
 MAKERS: dict[str, Callable[[], Path]] = {
     **{f"pipeline-{name}": (lambda name=name: pipeline(name)) for name in PIPELINES},  # type: ignore[misc]
     **{f"by-hand-{name}": (lambda name=name: by_hand(name)) for name in ("context", "flow", "staged", "feature", "feature_docs", "mixed")},  # type: ignore[misc]
     "pipeline-graduate": graduated,
     "edited-by-others": edited,
     "redacted": redacted,
+    "seldom": seldom,
+    "under-way": under_way,
+    "forked": forked,
+    "adopted": adopted,
 }
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from prove import recorded
+from tenuto.core import fold
+from tenuto.encoding import dumps, loads
 
 
 @pytest.mark.parametrize("name", recorded.names())
@@ -25,6 +28,37 @@ def test_every_pipeline_and_dialect_is_recorded() -> None:
     told = "\n".join((recorded.FOLDER / name / "journal.jsonl").read_text() for name in recorded.names())
     assert [name for name in sorted(shipped) if f'"pipeline":{{"name":"{name}"' not in told] == []
     assert [name for name in ("context", "flow", "feature_docs", "staged", "feature_state") if f'"dialects":{{"{name}":' not in told] == []
+
+
+def test_every_kind_of_event_is_recorded() -> None:
+    """What a lost attempt or a raised limit means could otherwise change unseen."""
+    assert recorded.unrecorded() == []
+
+
+def test_no_kind_of_event_can_be_forgotten_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some recorded run rests where each of them still shows: parked, not only parked and resumed."""
+    told: dict[tuple[str, str], list[Any]] = {}
+    for name in recorded.names():
+        for line in map(loads, (recorded.FOLDER / name / "journal.jsonl").read_text().splitlines()):
+            if line["kind"] == "event" and line["run"] != "@":
+                told.setdefault((name, line["run"]), []).append(line["event"])
+    ordinary = {run: _folded(events) for run, events in told.items()}
+    unseen = []
+    for kind in fold._APPLY:
+        with monkeypatch.context() as patch:
+            patch.setitem(fold._APPLY, kind, lambda run, event: None)
+            with_it = {run: events for run, events in told.items() if any(event["type"] == kind for event in events)}
+            if all(_folded(events) == ordinary[run] for run, events in with_it.items()):
+                unseen.append(kind)
+    # A note tells people something, and changes nothing.
+    assert sorted(unseen) == sorted([*recorded.NEVER_WRITTEN, "Noted"])
+
+
+def _folded(events: list[Any]) -> str:
+    try:
+        return dumps(fold.fold(loads(dumps(events))))
+    except (KeyError, TypeError, IndexError, StopIteration) as lacking:  # what a later event builds on is not there
+        return repr(lacking)
 
 
 def test_a_recording_that_says_something_else_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
