@@ -80,10 +80,9 @@ def stand(workspace: Workspace, run: Run, pipeline: Any) -> None:
             f"run {run['id']} works on the branch {wanted}; this work tree stands on {found or 'no branch'} and has changes: {', '.join(standing[:5])}",
             f"commit or stash them, git switch {wanted}, then: tenuto run",
         )
-    if git.exists(root, f"refs/heads/{wanted}"):
-        git.tell(root, "switch", "--quiet", wanted)
-    else:
-        git.tell(root, "switch", "--quiet", "--create", wanted, run["settings"]["base_commit"])
+    if not git.exists(root, f"refs/heads/{wanted}"):  # one after the other: each of the two can be repeated
+        git.tell(root, "branch", wanted, run["settings"]["base_commit"])
+    git.tell(root, "switch", "--quiet", wanted)
 
 
 def checkpoint(workspace: Workspace, run: Run, pipeline: Any, before: str) -> bool:

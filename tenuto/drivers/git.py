@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 
+from tenuto.drivers import git_locks
 from tenuto.encoding import digest
 from tenuto.errors import Refused
 from tenuto.files.places import LARGEST
@@ -36,8 +37,14 @@ class Told:
 
 
 def ask(root: str, *words: str, given: str = "") -> Told:
-    """Run it, whatever comes of it."""
-    return ask_together(root, words, given=given)[0]
+    """Run it, whatever comes of it. Where another git's lock was in the way, once more when that is gone."""
+    told = ask_together(root, words, given=given)[0]
+    lock = git_locks.named(told.errors) if told.status != 0 else ""
+    if lock:
+        own = ask_together(root, ("rev-parse", "--path-format=absolute", "--git-common-dir"))[0]
+        if own.status == 0 and git_locks.is_gone(lock, own.out.rstrip("\n")):
+            return ask_together(root, words, given=given)[0]
+    return told
 
 
 def ask_together(root: str, *questions: tuple[str, ...], given: str = "") -> list[Told]:
