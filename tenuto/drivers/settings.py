@@ -76,10 +76,10 @@ SETTINGS: dict[str, Setting] = {
 
 
 def read_settings(root: str) -> dict[str, Any]:
-    from tenuto.knowledge.definitions import source_of
+    from tenuto.knowledge.definitions import is_file, source_of
 
     path = Path(root) / ".tenuto" / "config.yaml"
-    if not path.is_file():
+    if not is_file(path):
         return {}
     found = source_of(path).data or {}
     if not isinstance(found, dict):

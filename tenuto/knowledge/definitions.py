@@ -10,6 +10,7 @@ decided in core/pipeline.py; here is only where it comes from and where in the t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
@@ -64,7 +65,7 @@ def find(name: str, root: Path | None = None) -> Path:
             raise NotFound("no-pipeline", f"there is no file {name}", "give a path, or one of: " + ", ".join(shipped()))
         return path
     names.check(name, "pipeline")
-    own = [path for suffix in SUFFIXES if root and (path := root / OWN / (name + suffix)).is_file()]
+    own = [path for suffix in SUFFIXES if root and is_file(path := root / OWN / (name + suffix))]
     if len(own) > 1:
         found = ", ".join(path.name for path in own)
         raise BadInput("two-pipelines", f"{OWN} holds '{name}' more than once: {found}", "keep one of them")
@@ -94,6 +95,16 @@ def read(
         located.append({"file": str(path), "line": line, "column": column, "problem": problem})
     located.sort(key=lambda one: (one["line"], one["column"]))
     return (None if problems else pipeline), located
+
+
+def is_file(path: Path) -> bool:
+    """What lies there and is no file is refused, not passed over: gates that its owner believes in would be missing."""
+    if path.is_file():
+        return True
+    if os.path.lexists(path):
+        kind = "a link to nothing that can be read" if path.is_symlink() else "no file"
+        raise BadInput("not-a-file", f"{path} is {kind}", "put the file there, or remove it")
+    return False
 
 
 def source_of(path: Path) -> yaml_data.Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tenuto.drivers.jobs import ENVIRONMENT
 from tenuto.drivers.settings import SETTINGS, read_settings
 from tenuto.errors import BadInput
+from tenuto.knowledge.definitions import find
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/settings.md").read_text()
 ROW = re.compile(r"^\| \[`(\w+)`\]\(#(\w+)\) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -76,3 +78,15 @@ def test_a_setting_that_nobody_knows_is_refused_with_those_that_are_known(tmp_pa
 
 def test_without_a_file_or_with_an_empty_one_everything_has_its_default(tmp_path: Path) -> None:
     assert read_settings(str(tmp_path)) == {} == settings(tmp_path, "# nothing yet\n")
+
+
+@pytest.mark.parametrize("name", [".tenuto/config.yaml", ".tenuto/pipelines/eight-step.yaml"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+def test_what_lies_in_the_place_of_a_file_is_refused_and_not_passed_over(tmp_path: Path, name: str, kind: str) -> None:
+    """Never fail open: `gates: signed`, or the gates of a pipeline of one's own, would be missing without a word."""
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link": lambda: path.symlink_to("gone")}[kind]()
+    with pytest.raises(BadInput, match=str(path)) as refused:
+        read_settings(str(tmp_path)) if "config" in name else find("eight-step", tmp_path)
+    assert refused.value.code == "not-a-file"
