@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -54,6 +55,8 @@ def command(ctx: click.Context, run: str | None, everything: bool, output: str |
 
 def _write_file(path: str, records: Iterable[dict[str, Any]]) -> dict[str, int]:
     count = {"run": 0, "event": 0, "lines": 0}
+    _refuse_no_file(path)
+    path = os.path.realpath(path)  # where a link leads to, not in its place
     unfinished = f"{path}.part-{os.getpid()}"
     file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -70,3 +73,14 @@ def _write_file(path: str, records: Iterable[dict[str, Any]]) -> dict[str, int]:
         os.unlink(unfinished)
         raise
     return {"runs": count["run"], "events": count["event"], "lines": count["lines"]}
+
+
+def _refuse_no_file(path: str) -> None:
+    """A folder cannot become a file; a device or a pipe could, and whoever uses it would find a backup in its place."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        mode = stat.S_IFREG  # not there yet; or whoever opens it says why not
+    if not path or not stat.S_ISREG(mode):
+        kind = "no name" if not path else "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise BadInput("bad-output", f"'{path}' is {kind}", "name a file, or write to standard output: tenuto export > ...")

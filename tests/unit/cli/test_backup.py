@@ -215,3 +215,24 @@ def test_a_backup_writes_no_file_that_tenuto_would_not(path: str, workspace: ten
     with workspace.turn() as turn:
         turn.run(run)
     assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "nothing"])
+def test_an_export_takes_the_place_of_nothing_but_a_file(say: Say, full: str, tmp_path: Path, kind: str) -> None:
+    """Of a device neither: `-o /dev/full`, said by root, made a backup of it."""
+    there = tmp_path / "there"
+    if kind == "pipe":
+        os.mkfifo(there)
+    elif kind == "folder":
+        there.mkdir()
+    told = say("export", "-o", "" if kind == "nothing" else str(there), "--json")
+    assert (told.status, told.error["code"]) == (2, "bad-output")
+    assert not there.is_file()
+    assert not list(tmp_path.glob("*.part-*"))
+
+
+def test_an_export_follows_a_link(say: Say, full: str, tmp_path: Path) -> None:
+    link = tmp_path / "latest.jsonl"
+    link.symlink_to("today.jsonl")
+    assert say("export", "-o", str(link)).status == 0
+    assert link.is_symlink() and (tmp_path / "today.jsonl").read_text().endswith("\n")
