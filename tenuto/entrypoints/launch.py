@@ -75,7 +75,7 @@ def answer(words: list[str]) -> int:
     except BrokenPipeError:
         return close_quietly()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # whatever it is, it is told, never thrown at people
-        status = tell(error, "--json" in words)
+        status = tell_unheard(error, 1) if _is_unheard(error) else tell(error, "--json" in words)
         return 0 if _is_call_of_a_hook(words) else status
 
 
@@ -114,10 +114,16 @@ def tell(error: BaseException, as_json: bool) -> int:
 
         traceback.print_exception(error)
     understood = envelope.understand(error)
-    if as_json:
-        sys.stdout.write(envelope.failure(understood) + "\n")
-    else:
+    try:
+        if as_json:
+            try:
+                sys.stdout.write(envelope.failure(understood) + "\n")
+                return understood.exit_code
+            except OSError:  # nobody can be told there; then at least here
+                drop_output()
         sys.stderr.write(_coloured(envelope.explain(understood)))
+    except OSError:
+        pass  # nor here; the exit status says it
     return understood.exit_code
 
 
@@ -136,7 +142,7 @@ def leave(status: int) -> NoReturn:
     except BrokenPipeError:
         status = close_quietly()
     except OSError as error:
-        status = tell(error, as_json=False)
+        status = tell_unheard(error, status)
     try:
         sys.stderr.flush()
     except OSError:
@@ -144,7 +150,34 @@ def leave(status: int) -> NoReturn:
     posix._exit(status)
 
 
+def _is_unheard(error: BaseException) -> bool:
+    """Was it standard output that failed? What it would not take is still to be said, and fails again."""
+    if not isinstance(error, OSError) or error.filename:
+        return False
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def tell_unheard(error: BaseException, status: int) -> int:
+    """Standard output takes no answer. What the command did is done all the same: to repeat it could do it twice."""
+    from tenuto.entrypoints.envelope import understand
+    from tenuto.errors import TenutoError
+
+    drop_output()
+    done = "; what the command did is done" if status == 0 else ""
+    message = f"the answer could not be written to standard output: {understand(error).message}{done}"
+    tell(TenutoError("answer-lost", message, "look before you repeat it: tenuto list, tenuto status"), as_json=False)
+    return status or 1
+
+
 def close_quietly() -> int:
     """The reader went away (`tenuto list | head -1`): no message, and nothing more is written."""
-    posix.dup2(posix.open("/dev/null", posix.O_WRONLY), 1)
+    drop_output()
     return 1
+
+
+def drop_output() -> None:
+    posix.dup2(posix.open("/dev/null", posix.O_WRONLY), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -104,6 +105,29 @@ def test_a_full_disk_under_standard_output_is_not_success(program: Program) -> N
         done = program("list", capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert "no space left" in done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["status", "nobody", "--json"], ["run", "--help"], ["context", "LIST", "--json"]])
+def test_an_answer_that_nobody_can_read_is_told_by_name(
+    program: Program, monkeypatch: pytest.MonkeyPatch, words: list[str], unbuffered: str
+) -> None:
+    """Also the answer that tells of the failure, as JSON on the same standard output."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with open("/dev/full", "w") as full:
+        done = program(*words, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode in (1, 3) and "Traceback" not in done.stderr
+    assert re.match(r"[a-z ]+ \[[a-z-]+\]: ", done.stderr)
+
+
+def test_an_answer_that_was_lost_is_no_update_that_was_lost(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is told "not written, repeat it" would begin a second run."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", "")
+    with open("/dev/full", "w") as full:
+        done = program("context", "INIT task: Light mode", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert "[answer-lost]" in done.stderr and "what the command did is done" in done.stderr
+    assert "light-mode" in program("list").stdout
 
 
 def test_a_reader_that_has_seen_enough_hears_no_complaint(program: Program) -> None:
