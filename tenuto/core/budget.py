@@ -2,6 +2,7 @@
 
     reservation(pipeline, run, step)   what one attempt sets aside before it starts
     shortage(run, step, wanted, ...)   the first limit that it would pass; None: it is admitted
+    untouched(run, step, used)         may the same attempt start its program once more?
     time_left(run, step, now)          of the wall clock, in milliseconds; None: no limit
     unmetered(pipeline, limits, ...)   a limit that nobody could hold, because an agent does not report what it uses
 
@@ -14,6 +15,9 @@ limit has no such figure: what the dearest attempt of the run has used so far, a
 Rule 3: it is charged what it reports. What it does not report, and a lost attempt as a whole, is charged as set aside.
 
 Rule 4: the wall clock runs while at least one attempt is under way: waiting for a person costs nothing.
+
+Rule 5: an attempt sets aside once, however often its program is started. Where a limit is in what the program used, or does not
+tell, it is not started again in the same attempt: the next attempt is admitted like any other.
 
 Nothing is ever given back or reset. The way on is a person who raises the limit.
 """
@@ -61,6 +65,16 @@ def shortage(run: Run, step: str, wanted: Mapping[str, int], more: Mapping[str, 
             if held + wanted.get(unit, 0) > limit:
                 return {"unit": unit, "step": name, "limit": limit, "held": held, "wanted": wanted.get(unit, 0)}
     return None
+
+
+def untouched(run: Run, step: str, used: Mapping[str, int]) -> bool:
+    """Is all that an attempt of this step set aside still there, as far as there are limits?"""
+    return all(
+        used.get(unit) == 0
+        for _, account in _accounts(run, step)
+        for unit, limit in account["limits"].items()
+        if limit is not None and unit in _FIGURES
+    )
 
 
 def time_left(run: Run, step: str, now: str) -> int | None:

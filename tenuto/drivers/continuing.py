@@ -7,6 +7,8 @@
     photograph(engine, job, ...)   the outputs before the agent's work, whenever that began
     names_for(agent, outer)        the variables that this kind of agent needs; their values are never written down
     errors(directory)              the end of what it wrote to standard error
+    may_start_again(job, ...)      may the same attempt start its program once more?
+    ran_before(directory)          did a start of this attempt before this one run?
     again(directory, told)         the same attempt starts its program once more: what this start used is not forgotten
     conclude(engine, job, told)    the attempt ends: with what all its starts used, and for a limit with who may go on
 
@@ -21,11 +23,13 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any
 
+from tenuto.core.budget import untouched
 from tenuto.core.records import Run
 from tenuto.core.waiting import later, parked_agents
 from tenuto.drivers import receipts
 from tenuto.drivers.jobs import Job
 from tenuto.encoding import dumps, loads
+from tenuto.supervise import attempts
 
 _TAIL = 4000
 
@@ -93,6 +97,20 @@ def names_for(agent: Any, outer: Mapping[str, str]) -> list[str]:
 
 def errors(directory: str) -> str:
     return read(f"{directory}/stderr")[-_TAIL:]
+
+
+def may_start_again(job: Job, result: Any, told: Any) -> bool:
+    """After a failure that may pass by itself, and where no limit was set aside for more than this start."""
+    if not told["transient"] or job.start > job.seat["transient"]:
+        return False
+    return result["started"] is None or untouched(job.run, job.step["id"], told["usage"])
+
+
+def ran_before(directory: str) -> bool:
+    """Then it is not true that the attempt never ran, whatever became of its last start."""
+    folder, _, start = directory.rpartition("/")
+    earlier = [attempts.inspect(f"{folder}/{number}") for number in range(1, int(start))]
+    return any(one["result"]["started"] is not None if "result" in one else one.get("may_have_run", False) for one in earlier)
 
 
 def again(directory: str, told: Any) -> None:

@@ -294,7 +294,10 @@ class Engine:
                 self.finish(name, directory, status["result"])
             case "lost":
                 attempts.sweep(os.path.dirname(directory))
-                self.lose(name, "its supervisor was killed; nobody knows what it did", status.get("may_have_run", True))
+                ran = status.get("may_have_run", True) or continuing.ran_before(directory)
+                self.lose(name, "its supervisor was killed; nobody knows what it did", ran)
+            case "void" if continuing.ran_before(directory):
+                self.lose(name, "it was to be started again, and was not", True)
             case "void":
                 self.lose(name, "it was recorded, but never started", False)
             case _:  # absent, or launching with nobody left to go on: exactly one of us and a late supervisor wins
@@ -313,7 +316,7 @@ class Engine:
         if result["timed_out"] and result["duration"] < (self._own_limit(job) or result["duration"] + 1):
             told = {**told, "verdict": "PARKED", "summary": OUT_OF_TIME}
         told, start = set_aside(told), job.start
-        if told["transient"] and start <= job.seat["transient"]:
+        if continuing.may_start_again(job, result, told):
             continuing.again(directory, told)
             self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (start - 1)
             return

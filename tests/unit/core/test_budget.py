@@ -76,6 +76,18 @@ def test_no_limit_and_time_limit_nothing_here() -> None:
     assert budget.shortage(made, "s", {"tokens": 6})["unit"] == "tokens"
 
 
+@pytest.mark.parametrize(("limits", "used", "untouched"), [
+    ({"tokens": 9}, {"tokens": 0}, True), ({"tokens": 9}, {"tokens": 1}, False), ({"tokens": 9}, {}, False),
+    ({"tokens": 9}, {"tokens": 0, "micro_usd": 3}, True), ({"tokens": 9, "micro_usd": 9}, {"tokens": 0, "micro_usd": 3}, False),
+    ({"tokens": None}, {"tokens": 1}, True), ({"attempts": 9, "wall_clock": 9}, {"attempts": 1}, True), ({}, {"tokens": 1}, True),
+])  # fmt: skip
+def test_what_was_set_aside_is_untouched_while_nothing_that_is_limited_was_used(limits: Any, used: Any, untouched: bool) -> None:
+    """What an agent does not tell may be anything. A limit of the step counts like one of the run."""
+    assert budget.untouched(run(limits), "s", used) is untouched
+    assert budget.untouched(run(steps={"s": account(limits=limits)}), "s", used) is untouched
+    assert budget.untouched(run(steps={"t": account(limits=limits)}), "s", used)
+
+
 def test_the_wall_clock_runs_while_somebody_is_at_work() -> None:
     assert budget.time_left(run(), "s", AT) is None
     assert budget.time_left(run({"wall_clock": 100}, busy_ms=20_000), "s", LATER) == 80_000

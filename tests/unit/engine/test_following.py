@@ -12,6 +12,7 @@ import tenuto
 from tenuto.core.times import milliseconds
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
+from tenuto.supervise import attempts
 
 PIPELINE = "name: one\ndocuments: .\nsteps:\n  - {id: work, agent: {role: worker, out: out.md}, retry: {LOST: 2, ERROR: 1}, questions: 1}\n"
 
@@ -152,6 +153,42 @@ def test_what_all_starts_of_an_attempt_used_is_charged(ground: tuple[Any, str]) 
     agent.read = lambda job, result, said: {**read(job, result, said), **({"usage": {"tokens": 7}} if "DONE" in said else {})}  # type: ignore[method-assign]
     found = Engine(workspace, run, agent, {}).drive()
     assert found["attempts"]["work-1-worker-1"]["usage"] == {"attempts": 1, "tokens": 17}
+
+
+def test_under_a_limit_a_start_that_used_something_is_the_attempts_last(ground: tuple[Any, str]) -> None:
+    """Set aside is what one start may use. The next attempt is admitted like any other, or not."""
+    workspace, _ = ground
+    agent = Speaker("echo spent 5; kill -9 $$", "echo not told; kill -9 $$", WRITE + "echo DONE all")
+    run = start(workspace, "Do it once more", "one", limits={"tokens": 100})["id"]
+    found = Engine(workspace, run, agent, {}).drive()
+    assert [attempt["receipt"]["starts"] for attempt in found["attempts"].values()] == [1, 1]
+    assert found["budget"]["spent"] == {"attempts": 2, "tokens": 10}, "5, and what was set aside for the one that did not tell"
+
+
+def test_under_a_limit_a_start_that_used_nothing_is_followed_by_another(ground: tuple[Any, str]) -> None:
+    workspace, _ = ground
+    agent = Speaker("kill -9 $$", WRITE + "echo DONE all")
+    read = agent.read
+    agent.read = lambda job, result, said: {**read(job, result, said), "usage": {"tokens": 0}}  # type: ignore[method-assign]
+    run = start(workspace, "Do it once more", "one", limits={"tokens": 100})["id"]
+    assert Engine(workspace, run, agent, {}).drive()["attempts"]["work-1-worker-1"]["receipt"]["starts"] == 2
+
+
+def test_an_attempt_whose_first_start_ran_is_never_called_unstarted(ground: tuple[Any, str]) -> None:
+    """Its second start comes to nothing: what it used before that is charged all the same."""
+    workspace, run = ground
+    agent = Speaker("echo first half; kill -9 $$", "true", WRITE + "echo DONE all")
+    engine, launch = Engine(workspace, run, agent, {}), agent.launch
+
+    def launched(job: Any) -> dict[str, Any]:
+        if job.start == 2:
+            attempts.void(f"{engine.folder}/{job.name}/2")
+        return launch(job)
+
+    agent.launch = launched  # type: ignore[method-assign]
+    found = engine.drive()
+    assert {name: attempt["status"] for name, attempt in found["attempts"].items()} == {"work-1-worker-1": "lost", "work-1-worker-2": "completed"}
+    assert found["budget"]["spent"]["attempts"] == 2
 
 
 def test_a_limit_without_a_time_is_tried_again_and_then_waited_for(ground: tuple[Any, str]) -> None:
