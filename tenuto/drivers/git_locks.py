@@ -4,7 +4,8 @@ Git makes `index.lock` (HEAD.lock, refs/heads/x.lock, ...) and removes it when i
 later git refuses. A run must go on after that without anybody's help. Taken for left behind is a lock only if
 
 - git names it, and it lies in the repository's own git directory: words in a file's name are not git's word;
-- it is a file of ours, and was there before this process began: it belonged to whoever was here before us;
+- it is a file of ours, and was there before this process began, or has stood there for a while: a git that we ended with its
+  agent leaves one, too;
 - no process has it open, and no git works in this repository (an editor of `git commit` may stand open for hours).
 
 Whatever else is locked is waited for a moment: `git status` in another window is done soon.
@@ -19,6 +20,7 @@ import time
 
 _BEGAN = time.time()
 _PATIENCE = 3.0  # seconds, for a git that is at work
+_WHILE = 2.0  # seconds, after which whoever made it can be seen at work
 _PAUSE = 0.1
 _TOLD = re.compile(r"Unable to create '([^\n]+?\.lock)': File exists")
 
@@ -50,8 +52,9 @@ def _is_left_behind(lock: str, repository: str) -> bool:
         found = os.lstat(lock)
     except OSError:
         return False
-    ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_mtime < _BEGAN
-    return ours and os.path.isdir("/proc/self/fd") and not any(_holds(pid, lock, repository) for pid in _others())
+    ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+    old = found.st_mtime < max(_BEGAN, time.time() - _WHILE)
+    return ours and old and os.path.isdir("/proc/self/fd") and not any(_holds(pid, lock, repository) for pid in _others())
 
 
 def _others() -> list[str]:

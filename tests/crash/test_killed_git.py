@@ -40,6 +40,13 @@ def test_a_run_begins_over_the_lock_of_a_killed_git(ground: Ground) -> None:
     assert ground.drive(ground.start(_01="echo a > a.txt", _02="echo b > b.txt"))["status"] == "completed"
 
 
+def test_a_run_goes_on_over_the_lock_that_its_own_agent_left(ground: Ground) -> None:
+    """A git that is ended together with its agent, at a time limit, leaves its lock while the engine goes on."""
+    left = "touch $(git rev-parse --git-path index.lock)"
+    assert ground.drive(ground.start(_01=f"echo a > a.txt; {left}", _02="echo b > b.txt"))["status"] == "completed"
+    assert merges(ground) == ["01-a", "02-b"]
+
+
 def test_the_lock_of_a_git_at_work_stays(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`git commit` with its editor open holds the index for as long as somebody thinks; the lock may be older than we are."""
     monkeypatch.setattr(git_locks, "_PATIENCE", 0.2)
@@ -61,8 +68,8 @@ def test_the_lock_of_a_git_at_work_stays(ground: Ground, tmp_path: Path, monkeyp
     git.tell(str(ground.root), "reset", "--quiet")
 
 
-def test_a_lock_that_appeared_meanwhile_stays(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose it is cannot be told yet. The next process knows that it was there before."""
+def test_a_lock_that_has_just_appeared_stays(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose it is cannot be told yet."""
     monkeypatch.setattr(git_locks, "_PATIENCE", 0.2)
     lock = ground.root / ".git/index.lock"
     lock.write_bytes(b"")
