@@ -113,5 +113,6 @@ def migrate(connection: Any) -> None:
             connection.execute(f"PRAGMA user_version={version}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # SQLite may have taken it back by itself, as where the disk is full
+                connection.execute("ROLLBACK")
             raise

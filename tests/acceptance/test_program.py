@@ -130,6 +130,15 @@ def test_an_answer_that_was_lost_is_no_update_that_was_lost(program: Program, mo
     assert "light-mode" in program("list").stdout
 
 
+def test_a_journal_that_could_not_be_made_is_told_as_the_disk_that_failed(tmp_path: Path) -> None:
+    """SQLite had taken the transaction back by itself, and that there was none to take back hid why. Repeated with room, it is made."""
+    spoken = " ".join(f"'{word}'" for word in [*TENUTO, "-C", str(tmp_path), "context", "INIT task: Light mode", "--json"])
+    told = subprocess.run(["sh", "-c", f"ulimit -f 64; exec {spoken}"], capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert json.loads(told.stdout)["error"]["code"] in ("disk-error", "disk-full")
+    assert subprocess.run(["sh", "-c", spoken], capture_output=True, check=False).returncode == 0
+
+
 def test_a_reader_that_has_seen_enough_hears_no_complaint(program: Program) -> None:
     """`tenuto show | head -1`, when head is gone before the first line."""
     ours, theirs = os.pipe()
