@@ -5,7 +5,7 @@ command line and the hook (writer.py), and says each one that was answered. One 
 the writer goes on as a new process behind the last update that was answered.
 
 At the end every answered update stands in the journal, once, in the order of its writer, and the state file shows the
-last value of each. An update that was not answered may be there or not, but not half.
+last value of each; what the hook was told stands in the run, too. An update that was not answered may be there or not, but not half.
 
 The broken variant writes what it read before, whoever wrote since.
 """
@@ -17,6 +17,7 @@ import random
 import signal
 import subprocess
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,20 @@ def _lost(root: Path, crew: list[Writer]) -> list[str]:
         for event in reader.events(STAGED):
             for name, number in _writers(event):
                 recorded[name].append(number)
-        told = {text for event in reader.events(FEATURE) for text in _texts(event)}
+        told = Counter(event["attempt"] for event in reader.events(FEATURE) if event["type"] == "AttemptDispatched")
+        agents = (reader.load(FEATURE) or {"attempts": {}})["attempts"]
     found = [*seen.problems]
+    made = {f"{writer.name}-{number}" for writer in crew for number in range(writer.own - 2, writer.count, writer.own)}
+    found += [f"{name} stands there through the hook, and nobody made it" for name in told.keys() - made]
+    found += [f"{name} stands there {times} times through the hook" for name, times in told.items() if times > 1]
     for writer in crew:
         by_hook = [number for number in writer.answered if number % writer.own == writer.own - 2]
         staged = [number for number in writer.answered if number % writer.own != writer.own - 2]
-        found += [f"{writer.name}: update {number} through the hook is not there" for number in by_hook if f"{writer.name}-{number}" not in told]
+        found += [
+            f"{writer.name}: update {number} through the hook is not there"
+            for number in by_hook
+            if f"{writer.name}-{number}" not in told or f"{writer.name}-{number}" not in agents
+        ]
         there = recorded[writer.name]
         missing = sorted(set(staged) - set(there))
         found += [f"{writer.name}: update {number} was answered and is not there" for number in missing]
@@ -148,11 +157,3 @@ def _lost(root: Path, crew: list[Writer]) -> list[str]:
 def _writers(event: Any) -> list[tuple[str, int]]:
     told = event.get("extra", {}).get("writers") or event.get("settings", {}).get("writers") or {}
     return list(told.items())
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [text for item in value.values() for text in _texts(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in _texts(item)]
-    return [value] if isinstance(value, str) else []

@@ -2,7 +2,8 @@
 
 Every way to escape (testing/rogues.py) is tried: to its own end, to its time limit, cancelled, and with its supervisor killed;
 with a cgroup and without. What an agent starts says its pid, so that each process is looked for by itself: two seconds after
-the attempt's end, none of them may live. A tree that had a limit must be gone two seconds after it.
+the attempt's end, none of them may live. A tree that had a limit must be gone two seconds after it. An agent whose supervisor is
+killed ends at once; what it started ends when the next engine comes.
 """
 
 from __future__ import annotations
@@ -69,17 +70,29 @@ def _try(case: Case) -> Seen:
     with place() as folder, Yard(str(folder)) as yard:
         limit = LIMIT if case.way == "limit" else 60.0
         directory = yard.launch_rogue("a", case.kind, limit=limit, grace=GRACE, cgroup=case.cgroup)
-        tree = [yard.hear()[1] for _ in range(KINDS[case.kind])]
+        told = [yard.hear() for _ in range(KINDS[case.kind])]
+        tree = [process for _, process in told]
         asked = time.monotonic() + (LIMIT if case.way == "limit" else 0)
         if case.way == "cancel":
             attempts.cancel(directory)
         elif case.way == "kill":
             _kill_supervisor(directory)
         yard.rest(directory)
+        alone: list[str] = []
         if case.way == "kill":
+            alone = [f"{case}: {words}" for words in _left([process for name, process in told if name == "agent"])]
             asked = time.monotonic()
             attempts.sweep(yard.root)  # as the next engine does
-        return Seen(len(tree), *_judge(case, yard, tree, asked))
+        late, found = _judge(case, yard, tree, asked)
+        return Seen(len(tree), late, [*alone, *found])
+
+
+def _left(agents: list[Process]) -> list[str]:
+    """Its supervisor was killed, and no engine has come yet: the agent itself ends all the same."""
+    at_most = time.monotonic() + ALLOWED
+    while (alive := [*filter(lives, agents)]) and time.monotonic() < at_most:
+        time.sleep(0.01)
+    return [f"the agent ({process.pid}) outlives its killed supervisor" for process in alive]
 
 
 def _kill_supervisor(directory: str) -> None:
