@@ -119,14 +119,15 @@ class Trees:
     def _is_ours(self, path: str) -> bool:
         """Its .git leads to our repository, and from there back: no command of ours acts on another tree."""
         try:
-            with open(f"{path}/.git", encoding="utf-8") as file:
+            with open(f"{path}/.git", encoding="utf-8", errors="surrogateescape") as file:  # a folder's name need not be text
                 place = os.path.join(path, file.read().removeprefix("gitdir:").strip())
-            with open(f"{place}/gitdir", encoding="utf-8") as file:
+            with open(f"{place}/gitdir", encoding="utf-8", errors="surrogateescape") as file:
                 back = os.path.join(place, file.read().strip())
-        except (OSError, UnicodeDecodeError):
+            inside = os.path.realpath(os.path.dirname(self.state)) + "/worktrees/"
+            leads_back = os.path.realpath(back) == os.path.realpath(f"{path}/.git")
+            return leads_back and os.path.realpath(place).startswith(inside)
+        except (OSError, ValueError):  # the latter: a NUL in it
             return False
-        inside = os.path.realpath(os.path.dirname(self.state)) + "/worktrees/"
-        return os.path.realpath(place).startswith(inside) and os.path.realpath(back) == os.path.realpath(f"{path}/.git")
 
     def merged(self, job: Job) -> str:
         """The commit that merged this attempt, if one did."""

@@ -359,3 +359,11 @@ def test_what_strayed_is_not_committed_unless_somebody_who_may_went_on_with_it(g
     assert ground.git("show", f"tenuto/{name}:shared.txt") == "ours"
     assert "stray.txt" not in ground.git("ls-tree", "-r", "--name-only", f"tenuto/{name}")
     assert (ground.root / "stray.txt").exists()
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b"it's \"so\""])
+def test_a_repository_may_be_called_as_it_likes(tmp_path: Path, name: bytes) -> None:
+    """Git writes the names of folders as they are. One that is no UTF-8 was taken for a tree that its agent had tampered with."""
+    ground = Ground(tmp_path / os.fsdecode(name))
+    assert ground.drive(ground.start(_01="echo a > a.txt", _02="echo b > b.txt"))["status"] == "completed"
+    assert merges(ground) == ["01-a", "02-b"]
