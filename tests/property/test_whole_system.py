@@ -39,7 +39,7 @@ from tests.property.whole import CAP, act, in_another_process
 
 DAY = 86_400_000
 ENDED = ("completed", "failed", "cancelled")
-LIMIT = 9  # attempts
+LIMIT = 4  # attempts: as many as the way through takes
 POINTS = ("", "", "", "before the commit", "after the commit", "between the files", "the power fails")
 POWER = POINTS[-1] if shutil.which("strace") else ""
 CRASHES = st.tuples(st.sampled_from([*POINTS[:-1], POWER]), st.integers(1, 3), st.integers(0, 1 << 32))
@@ -174,10 +174,15 @@ class WholeSystem(RuleBasedStateMachine):
         with self.workspace.journal.read() as reader:
             return reader.load(name)
 
-    @initialize(limited=st.booleans())
-    def begin(self, limited: bool) -> None:
+    @initialize(limited=st.booleans(), far=st.booleans())
+    def begin(self, limited: bool, far: bool = False) -> None:
+        """`far`: already at its gate, which few get to by chance."""
         self.ask(["begin", {"attempts": LIMIT} if limited else {}])
         self.ask(["lead", "init"])
+        for _ in range(3 if far else 0):
+            self.next(NO_CRASH)
+            for _ in range(CAP):
+                self.report(0, "DONE", NO_CRASH)
 
     @rule(crash=CRASHES)
     def next(self, crash: Any) -> None:
