@@ -57,6 +57,7 @@ class Kill(NamedTuple):
     nth: int
     victims: str
     late: float  # seconds that what stood still goes on before it is killed
+    held: bool = False  # a supervisor nobody knows of, which stands still until the run rests, and then goes on
 
 
 class Case(NamedTuple):
@@ -100,7 +101,8 @@ def _lives(point: str, victims: str) -> bool:
 def _kill(chance: random.Random, point: str, victims: str, pipeline: str, number: int) -> Kill:
     nth = 1 if number < 3 else chance.choice(TIMES.get(pipeline, TIMES["beside"]))
     late = chance.uniform(0, 0.002) if point.startswith("during") else 0.0
-    return Kill(point, nth, victims, late)
+    held = point == "before the claim" and victims == "orchestrator" and number % 2 == 1
+    return Kill(point, nth, victims, late, held)
 
 
 class World:
@@ -115,6 +117,7 @@ class World:
         self.killed = 0
         self._drives = 0
         self._gates: list[int] = []
+        self._held: list[tuple[int, int]] = []  # supervisors that stand still, and their gates
         workspace = tenuto.open(str(self.root))
         start(workspace, "Try it", "tiny", definition=definition, limits=limits)
         workspace.journal.close()
@@ -133,6 +136,8 @@ class World:
         ended = os.pidfd_open(pid)
         try:
             told = self._hear(ear, ended)
+            if told and kill and kill.held:
+                self._held.append((int(os.read(ear, 64).split()[0]), gate))
             dead = bool(told and kill) and self._strike(kill, pid, gate)  # type: ignore[arg-type]
             if not dead and not ready([ended], DEADLINE):
                 raise TimeoutError("the orchestrator does not come to rest")
@@ -145,7 +150,8 @@ class World:
             os.waitpid(pid, 0)
             raise
         finally:
-            os.write(gate, b"\n" * 64)  # whoever comes later, too
+            if all(gate != held for _, held in self._held):
+                os.write(gate, b"\n" * 64)  # whoever comes later, too
             for descriptor in (ended, ear):
                 os.close(descriptor)
             # The gate stays open as long as the world: one who comes late must not wait for ever.
@@ -194,6 +200,8 @@ class World:
             points.arm(kill.point, kill.nth, ear, gate)
         elif kill.point in points.SUPERVISOR:
             _start_one_armed(kill, [str(ear), str(gate)])
+            if kill.held:
+                _stop_before_the_note(kill.nth)
 
     def _hear(self, ear: int, ended: int) -> bool:
         told = ready([ear, ended], DEADLINE)
@@ -215,7 +223,8 @@ class World:
                 self.killed += 1
             except ProcessLookupError:
                 pass
-        os.write(gate, b"\n" * 64)  # whoever is left goes on
+        if not kill.held:
+            os.write(gate, b"\n" * 64)  # whoever is left goes on
         return orchestrator in chosen
 
     def _errors(self) -> str:
@@ -234,7 +243,10 @@ class World:
             yield records.read(str(path))["attempt"], path.parent
 
     def settle(self) -> None:
-        """Supervisors that had nothing more to say may still be on their way out."""
+        """Supervisors that stand still go on; those that had nothing more to say may still be on their way out."""
+        for pid, gate in self._held:
+            os.write(gate, b"\n" * 64)
+            await_end(pid)
         for _, directory in self.starts():
             claim = records.read(str(directory / "claim"))
             supervisor = claim and claim["state"] != "void" and claim["supervisor"]
@@ -243,6 +255,7 @@ class World:
 
     def close(self) -> None:
         for gate in self._gates:
+            os.write(gate, b"\n" * 64)
             os.close(gate)
 
 
@@ -257,6 +270,19 @@ def _start_one_armed(kill: Kill, fifos: list[str]) -> None:
         ordinary(directory, environment, command)
 
     attempts.start_supervisor = start_supervisor
+
+
+def _stop_before_the_note(nth: int) -> None:
+    """The nth supervisor has all that it needs; that it was started stands nowhere yet, and never will."""
+    ordinary, seen = attempts._hand_over, [0]
+
+    def hand_over(process: Any, environment: dict[str, str]) -> None:
+        ordinary(process, environment)
+        seen[0] += 1
+        if seen[0] == nth:
+            signal.pause()
+
+    attempts._hand_over = hand_over
 
 
 def _children(pid: int) -> list[int]:
