@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -47,6 +48,17 @@ def test_there_are_as_many_slots_as_the_cap_and_a_released_one_is_free_again(tmp
         assert slot is not None
         slots.release(slot)
     assert [state["state"] for state in slots.survey(pool)] == ["free"] * 3
+
+
+def test_one_who_waited_at_the_slot_while_it_was_released_has_it_alone(tmp_path: Path) -> None:
+    """A slot's file stays the same one: with a new one in its place, two would hold the lock of their own."""
+    first = slots.take(str(tmp_path), 1, hold("first"))
+    assert first is not None
+    waiting = os.open(tmp_path / "slot-0", os.O_RDWR)
+    slots.release(first)
+    fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert slots.take(str(tmp_path), 1, hold("second")) is None
+    os.close(waiting)
 
 
 def test_the_larger_cap_leaves_the_smaller_one_its_slots(tmp_path: Path) -> None:
