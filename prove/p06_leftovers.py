@@ -3,7 +3,8 @@
 Every way to escape (testing/rogues.py) is tried: to its own end, to its time limit, cancelled, and with its supervisor killed;
 with a cgroup and without. What an agent starts says its pid, so that each process is looked for by itself: two seconds after
 the attempt's end, none of them may live. A tree that had a limit must be gone two seconds after it. An agent whose supervisor is
-killed ends at once; what it started ends when the next engine comes.
+killed ends at once; what it started ends when the next engine comes, or the one that is there sees it: the kill matrix once more,
+with agents that leave a daemon behind.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prove import matrix, points
 from prove.frame import Amount, Progress, Result, place, spread
 from tenuto.supervise import attempts, identity, processes
 from tenuto.supervise.identity import Process
@@ -28,6 +30,10 @@ ENDS_ITSELF = ("obey", "daemonise", "hide", "flee")
 WAYS = ("limit", "cancel", "kill")
 LIMIT, ALLOWED = 1.0, 2.0
 GRACE = 1.5  # the engine's own
+LEAVING = matrix.AGENT.replace("echo \"start", "setsid sleep 3600 < /dev/null > /dev/null 2>&1 &\necho $! >> {world}/left\necho \"start", 1)
+
+# Nothing is tried again: the next attempt of the same slot would end what was left there, too.
+ONCE = {name: matrix.HEAD + text.replace(matrix.RETRY, "retry: {ERROR: 0, LOST: 0}, on: {ERROR: halt}") for name, text in matrix.PIPELINES.items()}
 
 
 class Case(NamedTuple):
@@ -52,13 +58,17 @@ def prove(amount: Amount, tell: Progress) -> Result:
     listed = [Case(kind, way, cgroup, number, amount.full) for number in numbers for kind in KINDS for way in WAYS for cgroup in (True, False)]
     if not amount.full:
         listed = [case for case in listed if case.way != "limit" or case.kind in ("ignore", "daemonise_and_linger")][::3]
-    seen = list(spread(_try, listed, amount.jobs, tell))
+    driven = [
+        matrix.Case(f"engine {number}", pipeline, (matrix.Kill(points.AGENT, 1, victims, 0.0),))
+        for number in numbers for victims in matrix.VICTIMS for pipeline in matrix.PIPELINES
+    ][:: 1 if amount.full else 4]  # fmt: skip
+    seen = [*spread(_try, listed, amount.jobs, tell), *spread(_drive, driven, amount.jobs, tell)]
     violations = [words for one in seen for words in one.violations]
     figures = {
         "processes": f"{sum(one.processes for one in seen):,}", "alive after 2 s": str(len(violations)),
         "longest after a limit": f"{max(one.late for one in seen):.2f} s",
     }  # fmt: skip
-    return Result(len(listed), violations, figures)
+    return Result(len(listed) + len(driven), violations, figures | {"of them in an engine": f"{len(driven)}"})
 
 
 def control(amount: Amount) -> Result:
@@ -85,6 +95,30 @@ def _try(case: Case) -> Seen:
             attempts.sweep(yard.root)  # as the next engine does
         late, found = _judge(case, yard, tree, asked)
         return Seen(len(tree), late, [*alone, *found])
+
+
+def _drive(case: matrix.Case) -> Seen:
+    """A run whose processes are killed while an agent works, and which goes on to its end."""
+    left: list[int] = []
+
+    def judge(world: matrix.World, run: Any, events: list[Any]) -> list[str]:
+        left.extend(int(line) for line in (world.folder / "left").read_text().split())
+        at_most = time.monotonic() + ALLOWED
+        while (alive := [pid for pid in left if _sleeps(pid)]) and time.monotonic() < at_most:
+            time.sleep(0.01)
+        for pid in alive:
+            os.kill(pid, signal.SIGKILL)
+        return [f"the run has come to its rest ({run['status']}), and {pid} is alive" for pid in alive]
+
+    violations = matrix.play(case, judge, text=ONCE[case.pipeline], agent=LEAVING)[1]
+    return Seen(len(left), 0.0, violations)
+
+
+def _sleeps(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\0003600\0"
+    except OSError:
+        return False
 
 
 def _left(agents: list[Process]) -> list[str]:
