@@ -58,10 +58,17 @@ def not_flushed(error: OSError, path: str) -> TenutoError:
 def not_as_written(what: str, path: str) -> Damaged:
     return Damaged("journal-damaged", f"{what} in {path} is not what was written", "tenuto verify", path=path)
 
+_ANEW = "put it back; or move {path} and {path}-wal away, then: tenuto import FILE, or begin anew"
+
 
 def emptied(path: str) -> Damaged:
     message = f"{path} is empty, and it was not: something cut it off"
-    return Damaged("journal-damaged", message, f"move it away, then: tenuto import FILE; or begin anew without {path}", path=path)
+    return Damaged("journal-damaged", message, _ANEW.format(path=path), path=path)
+
+
+def gone(path: str) -> Damaged:
+    """Its log alone tells nothing, and a new journal would throw it away."""
+    return Damaged("journal-damaged", f"{path} is gone, and its log {path}-wal is there", _ANEW.format(path=path), path=path)
 
 
 def missing_events(run: str, recorded: int | None, found: int, path: str) -> Damaged:

@@ -125,6 +125,10 @@ class SqliteJournal:
             if not is_there(self.path):
                 if not self._writing:
                     return self._under_lock(self.connection)
+                if is_there(self.path + "-wal"):
+                    from tenuto.stores.faults import gone
+
+                    raise gone(self.path)
                 os.ftruncate(self._lock_fd, 0)  # a new journal, which nobody has written to yet
             try:
                 self._connection, current = self._opened(self.path)

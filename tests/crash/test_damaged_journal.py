@@ -91,6 +91,25 @@ def test_a_number_where_a_file_was_kept_is_no_file(root: Path) -> None:
     close(workspace)
 
 
+def test_a_journal_that_is_gone_while_its_log_is_there_is_no_new_one(root: Path) -> None:
+    """A new journal would throw the log away, and with it what was answered last."""
+    journal, log = root / ".git/tenuto/journal.db", root / ".git/tenuto/journal.db-wal"
+    workspace = tenuto.open(str(root))
+    workspace.context.store("spec", "# Light mode\n")
+    kept, last = journal.read_bytes(), log.read_bytes()
+    close(workspace)
+    journal.unlink()
+    log.write_bytes(last)
+    workspace = tenuto.open(str(root))
+    for _ in range(2):
+        with pytest.raises(Damaged, match=r"journal\.db is gone, and its log"):
+            workspace.context.init("Another")
+    assert not journal.exists() and log.read_bytes() == last
+    journal.write_bytes(kept)
+    assert "Light mode" in everything(workspace)
+    close(workspace)
+
+
 def test_an_emptied_journal_is_no_new_one(root: Path) -> None:
     """SQLite takes an empty file for a new database; we know better. Moved away, a new one may begin."""
     path = root / ".git/tenuto/journal.db"
