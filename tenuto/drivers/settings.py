@@ -28,6 +28,10 @@ def _text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _address(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(("http://", "https://"))
+
+
 def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
@@ -71,7 +75,7 @@ SETTINGS: dict[str, Setting] = {
     "gates": _one_of(LEVELS),
     "signers": Setting("the path of a file", _text, ".tenuto/signers"),
     "isolation": Setting("a list of words, a command", _texts, "[sudo, -u, agent, --]"),
-    "notify": Setting("command or url, each a text", _parts(command=_text, url=_text), "{command: ./tell-me}"),
+    "notify": Setting("command, a text, or url, which begins with http:// or https://", _parts(command=_text, url=_address), "{command: ./tell-me}"),
 }
 
 

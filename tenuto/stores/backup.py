@@ -129,7 +129,7 @@ class Import:
         self._expected: tuple[int, str] = (0, "")
         self._at: tuple[int, bytes] = (0, bytes(32))
         self._present: set[str] = set()
-        self._checked: set[str] = set()
+        self.shown: set[str] = set()  # files of the runs that were taken
         self.runs: list[str] = []
         self.events = 0
 
@@ -211,7 +211,7 @@ class Import:
         if record["run"] in self._present:
             return
         path = record["path"]
-        if path not in self._checked:
+        if path not in self.shown:
             tree, linked, below = path.rpartition("//")
             check_path(below)
             if linked:
@@ -219,7 +219,7 @@ class Import:
             here = self._db.execute("SELECT run FROM render WHERE path=? LIMIT 1", (path,)).fetchone()
             if here is not None:
                 raise Refused("file-exists", f"{path} is shown from run {here[0]} here", "import elsewhere", path=path)
-            self._checked.add(path)
+            self.shown.add(path)
         body = unpacked(record) if "text" in record or "base64" in record else None
         if body is not None and sha256(body).hexdigest() != record["sha256"]:
             raise _damaged(f"version {record['n']} of {path} is not what was written")

@@ -10,21 +10,25 @@ import os
 from contextlib import suppress
 
 from tenuto.encoding import NotJson, dumps, loads, sha256
-from tenuto.errors import Damaged, NotFound, SchemaSkew
+from tenuto.errors import Damaged, NotFound, SchemaSkew, TenutoError
+from tenuto.files.places import LARGEST
 from tenuto.stores.backup import FORMAT, NOT_WHOLE, Import, head, packed, records, stored_by, unpacked
 from tenuto.stores.schema import SCHEMA_VERSION
+from tenuto.workspace.compare import read_at
 from tenuto.workspace.guard import require_person
 from tenuto.workspace.objects import hash_file, import_open_file, object_path
+from tenuto.workspace.repair import restore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any, Self
+    from typing import IO, Any, Self
 
     from tenuto.core.records import Json
     from tenuto.workspace.turn import Workspace
 
 _PART = 1 << 20
+_LONGEST_LINE = 2 * LARGEST  # the largest file that is shown, as base64
 
 
 def export(workspace: Workspace, version: str, run: str | None = None) -> Iterator[Json]:
@@ -80,7 +84,26 @@ def import_lines(workspace: Workspace, lines: Iterable[bytes]) -> Import:
             journal.commit()
     finally:
         journal.unlock()
+    _show(workspace, taking)
     return taking
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a backup: one that does not end (a device, something else altogether) is not waited for."""
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise _damaged("a line does not end")
+        yield line
+
+
+def _show(workspace: Workspace, taking: Import) -> None:
+    """State files that are not here are written. Later, one that is missing may be somebody's wish; here it never was."""
+    for path in sorted(taking.shown):
+        try:
+            if "//" not in path and read_at(workspace.root, path) is None:
+                restore(workspace, path)
+        except TenutoError as error:  # a link in its way, a full disk: what was taken is taken, and the rest is for `tenuto repair`
+            workspace.warn(f"{path} is not written: {error.message}")
 
 
 def _take_all(records: Iterable[Json], taking: Import, objects: _Objects) -> None:

@@ -14,7 +14,7 @@ from tenuto.entrypoints.cli.terminal import counted
     "import",
     cls=Command,
     examples=[
-        ("tenuto import backup.jsonl && tenuto repair", "into this repository; then write the files"),
+        ("tenuto import backup.jsonl && tenuto repair", "into this repository; then write the artifacts"),
         ("ssh box tenuto export | tenuto import -", "from another machine"),
     ],
 )
@@ -25,14 +25,14 @@ def command(file: str) -> Answer:
     Every digest and chain is checked first. Runs that are here with the same events are passed
     over; a run that is here with others is refused by name. All of it is taken, or nothing. Agents are refused: a backup tells of decisions.
     """
-    from tenuto.workspace.backup import import_lines
+    from tenuto.workspace.backup import import_lines, lines_of
 
     workspace = open_here()
     if file == "-":
-        done = import_lines(workspace, sys.stdin.buffer)
+        done = import_lines(workspace, lines_of(sys.stdin.buffer))
     else:
         with open(file, "rb") as lines:
-            done = import_lines(workspace, lines)
+            done = import_lines(workspace, lines_of(lines))
     runs = [name for name in done.runs if name != "@"]
     told = f"{counted(len(runs), 'run')}, {counted(done.events, 'event')} taken"
     if not done.runs:

@@ -13,6 +13,8 @@ import pytest
 
 import tenuto
 from tenuto.encoding import dumps, loads
+from tenuto.errors import Damaged
+from tenuto.workspace import backup
 
 from .conftest import start, ticking
 from .test_verify import change
@@ -236,3 +238,10 @@ def test_an_export_follows_a_link(say: Say, full: str, tmp_path: Path) -> None:
     link.symlink_to("today.jsonl")
     assert say("export", "-o", str(link)).status == 0
     assert link.is_symlink() and (tmp_path / "today.jsonl").read_text().endswith("\n")
+
+
+def test_a_line_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "_LONGEST_LINE", 64)
+    assert list(backup.lines_of(io.BytesIO(b"a\nb"))) == [b"a\n", b"b"]
+    with pytest.raises(Damaged, match="does not end"):
+        list(backup.lines_of(io.BytesIO(b"a\n" + b"x" * 100)))

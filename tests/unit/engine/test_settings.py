@@ -58,7 +58,7 @@ def test_the_example_of_every_setting_is_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [
     "agent: [a]", "agent: ''", "roles: {designer: 3}", "roles: [a]", "checks: {tests: [make]}", "checks: make", "environment: HOME",
     "environment: [1]", "workspace: tree", "setup: {run: npm ci}", "setup: {install: [npm ci]}", "gates: open", "gates: [signed]",
-    "signers: 1", "isolation: sudo", "notify: {mail: x}", "notify: ./tell-me", "pipeline: 3",
+    "signers: 1", "isolation: sudo", "notify: {mail: x}", "notify: {url: 'file:///etc/passwd'}", "notify: ./tell-me", "pipeline: 3",
     "time_limit: soon", "time_limit: 0", "time_limit: [2h]", "time_limit: true", "time_limit: -3", "time_limit: 2 h",
 ])  # fmt: skip
 def test_a_wrong_value_is_refused_with_the_right_shape_and_an_example(tmp_path: Path, text: str) -> None:
