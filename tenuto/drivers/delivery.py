@@ -9,7 +9,7 @@
 Both are asked again until they are done, and take up what they left (checks.py): also in another process.
 
 Rules about turns. In work trees, under the barrier, items are merged in the order of their wave: one that ended early waits
-for those before it. Under rolling order they are merged as they end. In a shared tree a check of the engine runs when no
+for those before it, though not for another attempt at one of them. Under rolling order they are merged as they end. In a shared tree a check of the engine runs when no
 agent works there, and until it has ended nothing starts and nothing is collected there: what a build leaves behind is then
 nobody else's doing, and no test runs over half-written files.
 """
