@@ -86,10 +86,20 @@ def _scanner(pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> Calla
     return scan
 
 
+_own_scanner: Any = None  # of what we wrote ourselves; made once: making it takes longer than reading an event
+
+
+def _for_own() -> Any:
+    global _own_scanner
+    _own_scanner = _scanner(None)
+    return _own_scanner
+
+
 def _parse(text: str, pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None) -> Any:
     start = len(text) - len(text.lstrip(_BLANKS))
     try:
-        value, end = _scanner(pairs_hook)(text, start)
+        scan = _scanner(pairs_hook) if pairs_hook else _own_scanner or _for_own()
+        value, end = scan(text, start)
     except SystemError:
         # The C scanner makes its error message with a module that nobody loaded so far.
         import json.decoder  # noqa: F401
