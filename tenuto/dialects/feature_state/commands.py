@@ -157,6 +157,7 @@ class FeatureCommands:
 
             told.append(words(run))
             if run["status"] in ("paused", "stopped", "parked"):
+                turn.workspace.person("let a feature go on", False, run)
                 turn.do(run["id"], {"do": "Resume"})
             turn.do(run["id"], {"do": "RestoreContext", "session": session})
             if session:

@@ -191,7 +191,10 @@ def _go_on(turn: Any, run: Run, resume: bool) -> Json:
             "workflow-exists", f"workflow {folder_of(run)} is in {phase_of(run)} already",
             f"tenuto flow resume_workflow {folder_of(run)}", run=run["id"],
         )  # fmt: skip
-    turn.do(run["id"], {"do": "Resume" if run["status"] in ("paused", "stopped", "parked") else "PickUp"})
+    rests = run["status"] in ("paused", "stopped", "parked")
+    if rests:
+        turn.workspace.person("let a workflow go on", False, run)
+    turn.do(run["id"], {"do": "Resume" if rests else "PickUp"})
     turn.do_repo({"do": "MakeCurrent", "run": run["id"]})
     return _answer(run)
 

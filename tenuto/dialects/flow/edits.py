@@ -1,7 +1,7 @@
 """Somebody changed flow-state.json: the same in commands, which decide() judges like any others.
 
     agent_history       an entry more: a delegation (and its end); a status that ended: a completion
-    user_checkpoints    an entry more: the user's word, which must be on the phase under way
+    user_checkpoints    an entry more: a rejection of the phase under way. An approval is refused: nobody knows who wrote it
     commits_created     an entry more: a commit
     phase               the same as update_phase: never past an approval that nobody gave
     quality_gates       the caller's own flags; a claim about one that follows must be true
@@ -135,9 +135,12 @@ def _checkpoints(run: Run, old: list[Any], new: list[Any]) -> Iterator[Any]:
             continue  # approved by somebody else since they read the file
         if said.get("phase") not in PHASES or not isinstance(said.get("approved"), bool):
             raise Refused("bad-entry", "user_checkpoints: an entry has a phase and approved, true or false", key="user_checkpoints")
+        if said["approved"]:
+            message = f"nobody knows who wrote the approval of {said['phase']} into the file: a person gives it with update_user_checkpoint"
+            raise Refused("not-a-decision", message, key="user_checkpoints")
         told = {key: value for key, value in said.items() if key not in CHECKPOINT}
         yield {
-            "do": "Checkpoint", "step": said["phase"], "approved": said["approved"], "who": "external",
+            "do": "Checkpoint", "step": said["phase"], "approved": False, "who": "external",
             "feedback": str(said.get("user_feedback", "")), "proof": {"told": told} if told else {},
         }  # fmt: skip
 

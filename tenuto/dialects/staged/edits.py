@@ -162,6 +162,8 @@ def _status(root: str | None, run: Run, new: Json, found: list[Change]) -> Itera
             stage = str(new.get("currentStage"))
             reason = _object(_object(new.get("stages")).get(stage)).get("blockReason")
             yield {"do": "Block", "reason": reason or "blocked by another program", "stage": stage}
+        case "in_progress" if run["driver"] != "manual" and run["status"] in ("stopped", "paused", "parked", "blocked"):
+            raise Refused("engine-driven", f"a run that follows a pipeline goes on with a person's word: tenuto resume {run['id']}")
         case "in_progress" if run["status"] in ("stopped", "paused", "parked"):
             yield {"do": "Resume"}
         case "in_progress" if run["status"] == "blocked":

@@ -242,10 +242,18 @@ class StagedOperations:
         return self._change(lambda turn, run: (turn.do(run["id"], {"do": "Stop", "reason": reason}), _here(run))[1])
 
     def resume(self) -> Json:
-        return self._change(lambda turn, run: (turn.do(run["id"], {"do": "Resume"}), _here(run))[1])
+        return self._go_on("Resume")
 
     def unblock(self) -> Json:
-        return self._change(lambda turn, run: (turn.do(run["id"], {"do": "Unblock"}), _here(run))[1])
+        return self._go_on("Unblock")
+
+    def _go_on(self, how: str) -> Json:
+        def end_rest(turn: Any, run: Run) -> Json:
+            self._workspace.person("let a task go on", False, run)
+            turn.do(run["id"], {"do": how})
+            return _here(run)
+
+        return self._change(end_rest)
 
     def owner(self, pid: str | int | None = None) -> Json:
         """Which session the state belongs to, whether it is still there, and whether `pid` is it."""

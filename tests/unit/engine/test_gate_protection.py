@@ -8,12 +8,15 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tenuto
 from tenuto.core.fold import FOLD_VERSION, apply, fold
+from tenuto.drivers.start import start
 from tenuto.encoding import dumps, loads
+from tenuto.errors import Refused
 from tests.unit.engine.conftest import Said
 
 GATED = """\
@@ -73,6 +76,44 @@ def test_a_model_in_a_session_of_yours_cannot_decide(
     said = say(decision, "--feedback", "fine", "--json")
     assert (said.status, said.error["code"]) == (4, "agent-decides")
     assert tenuto.open(str(gated)).load("x")["status"] == "waiting_gate"
+
+
+RESTS = {
+    "ticket": lambda workspace: workspace.flow.resume_workflow("x"),
+    "staged-standard": lambda workspace: workspace.staged.resume(),
+    "feature-dev": lambda workspace: workspace.feature_state.resume(),
+}
+
+
+@pytest.mark.parametrize("variable", ["CLAUDECODE", "TENUTO_ATTEMPT"])
+@pytest.mark.parametrize("pipeline", RESTS)
+def test_no_dialect_has_a_word_with_which_a_model_ends_a_rest(
+    gated: Path, monkeypatch: pytest.MonkeyPatch, variable: str, pipeline: str
+) -> None:
+    """What waits for `tenuto resume` waits for a person, however the run is shown."""
+    workspace: Any = tenuto.open(str(gated))
+    start(workspace, "Add x", pipeline, name="x")
+    with workspace.turn() as turn:
+        turn.do("x", {"do": "Pause", "reason": "every try was used up"})
+    with monkeypatch.context() as inside:
+        inside.setenv(variable, "1")
+        with pytest.raises(Refused) as refusal:
+            RESTS[pipeline](workspace)
+    assert (refusal.value.code, workspace.load("x")["status"]) == ("agent-decides", "paused")
+    RESTS[pipeline](workspace)
+    assert workspace.load("x")["status"] == "running"
+
+
+def test_an_edit_of_its_file_does_not_end_the_rest_of_a_run(gated: Path) -> None:
+    workspace: Any = tenuto.open(str(gated))
+    start(workspace, "Add x", "staged-standard", name="x")
+    with workspace.turn() as turn:
+        turn.do("x", {"do": "Pause", "reason": "every try was used up"})
+    file = gated / ".agents/tmp/state.json"
+    file.write_text(dumps({**loads(file.read_text()), "status": "in_progress"}))
+    with pytest.raises(Refused) as refusal:
+        workspace.staged.read()
+    assert (refusal.value.details["reason"], workspace.load("x")["status"]) == ("engine-driven", "paused")
 
 
 def test_status_names_the_level(gated: Path, say: Say, key: str) -> None:

@@ -51,11 +51,18 @@ def test_what_is_told_afterwards_is_kept(started: Repository) -> None:
     assert started.flow.get_current_state()["agent_history"] == [entry]
 
 
-def test_an_approval_in_the_file_advances(started: Repository) -> None:
-    started.edit(user_checkpoints=[{**APPROVAL, "channel": "chat"}], phase="planning")
+def test_a_rejection_in_the_file_is_the_users_word(started: Repository) -> None:
+    started.edit(user_checkpoints=[{**APPROVAL, "approved": False, "channel": "chat"}])
     state = started.flow.get_current_state()
-    assert state["phase"] == "planning" and state["completed_phases"] == ["understanding"]
-    assert state["user_checkpoints"][0].items() >= {"approved": True, "user_feedback": "Go on", "channel": "chat"}.items()
+    assert state["phase"] == "understanding" and state["completed_phases"] == []
+    assert state["user_checkpoints"][0].items() >= {"approved": False, "user_feedback": "Go on", "channel": "chat"}.items()
+
+
+def test_an_approval_in_the_file_is_nobodys(started: Repository) -> None:
+    """An agent can write it there: a checkpoint is passed with a command, which asks who says so."""
+    started.edit(user_checkpoints=[APPROVAL], phase="planning")
+    assert refused(started).details["reason"] == "not-a-decision"
+    assert started.workspace.load("ticket-123")["decisions"] == []
 
 
 def test_commits_summaries_flags_and_unknown_keys_are_absorbed(started: Repository) -> None:
@@ -90,10 +97,11 @@ def test_labels_that_follow_are_ours_again(started: Repository) -> None:
         ({"phase": "execution"}, "step-skipped"),
         ({"phase": "complete"}, "step-skipped"),
         ({"phase": "testing"}, "no-such-phase"),
-        ({"user_checkpoints": [{**APPROVAL, "phase": "planning"}]}, "wrong-checkpoint"),
+        ({"user_checkpoints": [{**APPROVAL, "approved": False, "phase": "planning"}]}, "wrong-checkpoint"),
+        ({"user_checkpoints": [{**APPROVAL, "phase": "planning"}]}, "not-a-decision"),
         ({"user_checkpoints": [{**APPROVAL, "approved": "yes"}]}, "bad-entry"),
-        ({"user_checkpoints": [APPROVAL], "phase": "execution"}, "not-approved"),
-        ({"user_checkpoints": [APPROVAL], "phase": "integration"}, "step-skipped"),
+        ({"user_checkpoints": [{**APPROVAL, "approved": False}], "phase": "planning"}, "not-approved"),
+        ({"user_checkpoints": [{**APPROVAL, "approved": False}], "phase": "integration"}, "step-skipped"),
         ({"user_checkpoints": "none"}, "not-a-list"),
         ({"agent_history": [{**ENTRY, "agent": "state_manager"}]}, "not-an-agent"),
         ({"agent_history": [{"task": "no agent"}]}, "bad-entry"),
