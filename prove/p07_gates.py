@@ -3,7 +3,7 @@
     signed     decisions with signatures that are nobody's, or somebody's over something else
     stale      approvals after what was shown was changed, even by a byte: by a person, over MCP, in advance, and by hand
     racing     many decide at once: one of them counts
-    surfaces   an agent at work in the same repository tries everything that Tenuto offers, in disguise (attacker.py)
+    surfaces   an agent at work in the same repository tries everything that Tenuto offers, and edits its state files, in disguise (attacker.py)
     written    at level signed, whoever knows the journal well writes to the database directly (database.py): found out, not carried on
 
 At the end of each, what is right is accepted, once: what refuses everything would prove nothing.
