@@ -4,7 +4,8 @@ Canaries sit in the environment that Tenuto is started with: some that nobody de
 the settings hand on (`environment:`), which agents get and nobody else, and some that are declared secret (`secrets:`), which an
 agent says out loud. After a run, with every way to look at it, none of
 them stands in any file or in anything that was said. Others slip in through every door there is (a request, a reply, an
-artifact, a question's answer, a hook); `tenuto forget` takes them out, and the chain still verifies.
+artifact, memory, a question's answer, a hook, the other dialects); `tenuto forget` takes them out, and the chain still verifies. Not tried: one
+that stands in the name of a run, where `forget` refuses.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ KNOWN = (
     "PYTHONSTARTUP_KEY", "HOME_TOKEN", "LC_SECRET", "TENUTO_TOKEN", "TENUTO_SECRET",
 )  # fmt: skip
 WORLDS, EACH = 5, 40
-HIDDEN, DECLARED = 20, 8  # of a world's canaries; the others slip in. Half of the declared ones are secret
+HIDDEN, DECLARED = 18, 8  # of a world's canaries; the others slip in. Half of the declared ones are secret
 PIPELINE = """\
 name: small
 documents: docs/feature/{slug}
@@ -53,16 +54,18 @@ if [ "$TENUTO_ROLE" = designer ] && [ ! -e {folder}/asked ]; then
   touch {folder}/asked; echo "QUESTION: is {question} right, or $DECLARED_5_KEY?"; exit 0
 fi
 for path in $TENUTO_OUTPUTS; do mkdir -p "$(dirname $path)"; echo "# $TENUTO_ROLE: {artifact}" > $path; done
-[ "$TENUTO_ROLE" = designer ] && echo "- {memory}" >> docs/feature/x/memory.md
+[ "$TENUTO_ROLE" = designer ] && printf '%s\\n' "- [designer, step-2] {memory}" "- [designer, step-2] Lesson → $DECLARED_6_KEY" >> docs/feature/x/memory.md
 echo "to the log: {error} $DECLARED_4_KEY$DECLARED_5_KEY" >&2
 echo "I was given $DECLARED_6_KEY, and $DECLARED_7_KEY"
 echo "DONE: {reply} $DECLARED_4_KEY"
 """
 LOOKS = (
     ["list"], ["status", "x"], ["history", "x"], ["logs", "x"], ["artifacts", "x"], ["memory", "x"], ["metrics", "x", "--format", "detailed"],
-    ["show", "x"], ["plan"], ["doctor"], ["verify"], ["status", "x", "--json"], ["export"],
+    ["show", "x"], ["plan"], ["doctor"], ["verify"], ["status", "x", "--json"], ["export"], ["watch", "x"], ["replay", "x"], ["repair"], ["adopt"],
+    ["clean"], ["context", "LIST"], ["context", "SUMMARY task: y"], ["context", "QUERY question: with task: y"], ["flow", "get_current_state", "T-1"],
+    ["staged", "read"], ["feature", "status"], ["feature", "resume"], ["next", "x", "--json"],
 )  # fmt: skip
-DOORS = ("question", "artifact", "memory", "error", "reply", "request", "answer", "hook", "store", "note", "feedback", "prompt")
+DOORS = ("question", "artifact", "memory", "error", "reply", "request", "answer", "hook", "store", "note", "feedback", "prompt", "ticket", "staged")
 
 
 class Found(NamedTuple):
@@ -96,10 +99,11 @@ def _try(number: int) -> Found:
         world.leak()
         world.look()
         found = [f"world {number}: {words}" for words in (*world.environments(), *world.traces([*world.hidden.values(), *world.declared.values()]))]
-        if not list(world.traces(world.slipped.values())):
-            found.append(f"world {number}: nothing slipped in: the doors are shut, and forgetting was not tried")
+        shut = [door for door, canary in world.slipped.items() if not world.traces([canary])]
+        if shut:
+            found.append(f"world {number}: nothing slipped in by {', '.join(shut)}: forgetting that was not tried")
         world.forget()
-        found += [f"world {number}: after forget: {words}" for words in world.traces(world.slipped.values(), said=False)]
+        found += [f"world {number}: after forget: {words}" for words in world.traces(world.slipped.values())]
         sound = world.tenuto("verify")
         if sound.returncode:
             found.append(f"world {number}: after forget, verify ends with {sound.returncode}: {sound.stderr[-300:]!r}")
@@ -147,10 +151,17 @@ class World:
         self.tenuto("run", f"Add {s['request']}", "--pipeline", "small", "--name", "x", *agent)
         self.tenuto("answer", "x", f"yes, {s['answer']}")
         self.tenuto("run", *agent)
-        self.tenuto("context", f"INIT task: y\ndescription: with {s['prompt']}")
-        self.tenuto("context", f"START_PHASE phase: architect\nprompt: {s['prompt']}")
-        payload = {"hook_event_name": "SubagentStop", "session_id": "s", "agent_type": "t", "last_assistant_message": f"DONE: {s['hook']}"}
-        self.tenuto("hook", "SubagentStop", given=dumps(payload))
+        self.tenuto("context", "INIT task: y")
+        self.tenuto("context", f"SET_GATE gate: design prompt: with {s['prompt']} task: y")
+        self.tenuto("flow", "initialize_workflow", "T-1", "--context_summary", f"with {s['ticket']}")
+        self.tenuto("flow", "update_delegation", "T-1", "--agent", "deep_research", "--task", f"find {s['ticket']}")
+        self.tenuto("staged", "init", "--task", "explore")
+        self.tenuto("staged", "record-output", "0", "--content-file", "-", given=f"explored {s['staged']}\n")
+        self.tenuto("feature", "start", "z", "--session", "s")
+        payload = {"session_id": "s", "agent_type": "t", "agent_id": "a1", "cwd": str(self.root)}
+        self.tenuto("hook", "SubagentStart", given=dumps({**payload, "hook_event_name": "SubagentStart"}))
+        ended = {"hook_event_name": "SubagentStop", "last_assistant_message": f"DONE: {s['hook']}"}
+        self.tenuto("hook", "SubagentStop", given=dumps({**payload, **ended}))
         import tenuto
 
         workspace = tenuto.open(str(self.root))
@@ -190,7 +201,7 @@ class World:
                 found.append(f"{path.name}: the environment differs in {odd or 'a value'}")
         return found if len(seen) >= 3 else [*found, f"only {len(seen)} agents were seen"]
 
-    def traces(self, canaries: object, said: bool = True) -> list[str]:
+    def traces(self, canaries: object) -> list[str]:
         """Where one of them stands: a file below the repository or the home, or something that was said."""
         # By its end: an index keeps words that begin alike without their beginning.
         wanted = [text[-9:].encode() for text in canaries]  # type: ignore[attr-defined]

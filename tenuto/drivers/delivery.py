@@ -31,7 +31,7 @@ from tenuto.drivers.trees import tree_name
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import Refused
 from tenuto.files.places import place
-from tenuto.supervise.masking import SHORTEST
+from tenuto.supervise.masking import SHORTEST, masked, values
 from tenuto.workspace.turn import Turn
 
 Judged = tuple[str, str, dict[str, Any]]
@@ -143,6 +143,7 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     known = _kept(path)
     if known and known["verdict"] == told["verdict"]:
         return known
+    _hide_in_memory(engine, job)
     with engine.workspace.turn() as turn:  # whatever was written into memory.md is looked at first
         run = turn.existing(engine.name)
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
@@ -152,7 +153,7 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
     before = _kept(f"{directory}/before.json")
     receipt = receipts.check(job, before, "" if unproven else told["verdict"], directory)
-    receipt["problem"] = unproven or receipt["problem"] or _leak(engine, job, receipt)
+    receipt["problem"] = unproven or receipt["problem"] or _leak(engine, job, [*receipt["outputs"], *(changed if job.isolated else [])])
     if told["verdict"] == "DONE" and not receipt["problem"]:
         receipt["problem"], note = claims.hold(engine, job, before, changed, told["summary"])
         _say(engine, job, note)
@@ -162,15 +163,44 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     return seen
 
 
-def _leak(engine: Any, job: Job, receipt: Any) -> str:
-    """An output that holds what was declared secret is not taken in; where it stands, it is the agent's doing."""
+def _leak(engine: Any, job: Job, paths: list[str]) -> str:
+    """What holds what was declared secret is not taken in, nor merged; where it stands, it is the agent's doing."""
+    told = [f"the output {git.in_words(path)} holds the value of {name}, which is secret" for path, name in _leaking(engine, job, paths).items()]
+    return told[0] if told else ""
+
+
+def _hide_in_memory(engine: Any, job: Job) -> None:
+    """memory.md is taken in whoever wrote it, shown to all that come after, and no output that could be refused."""
+    path = os.path.join(engine.workspace.root, job.path("memory.md"))
+    if not engine.settings.get("secrets") or job.isolated or os.path.islink(path) or not os.path.isfile(path):
+        return
+    with open(path, "rb+") as file:
+        text = file.read()
+        hidden = masked(text, values(os.environ, engine.settings["secrets"]))
+        if hidden != text:
+            file.seek(0)
+            file.write(hidden)
+            file.truncate()
+
+
+def _leaking(engine: Any, job: Job, paths: list[str]) -> dict[str, str]:
+    """Those of these files that hold a secret, and which one."""
+    found: dict[str, str] = {}
     for name in engine.settings.get("secrets", []):
         value = os.environ.get(name, "").encode("utf-8", "surrogateescape")
-        for path in receipt["outputs"] if len(value) >= SHORTEST else ():
-            with open(os.path.join(job.workdir, path), "rb") as file:
-                if value in file.read():
-                    return f"the output {path} holds the value of {name}, which is secret"
-    return ""
+        for path in paths if len(value) >= SHORTEST else ():
+            full = os.path.join(job.workdir, path)
+            if os.path.isfile(full):
+                with open(full, "rb") as file:
+                    if value in file.read():
+                        found.setdefault(path, name)
+    return found
+
+
+def _keep(engine: Any, job: Job, changed: list[str], reason: str) -> str:
+    """As a commit on the attempt's branch; what holds a secret stays in its tree."""
+    leaking = _leaking(engine, job, changed)
+    return str(engine.trees.keep(job, [path for path in changed if path not in leaking], reason))
 
 
 def photograph_memory(run: Run) -> str:
@@ -204,7 +234,7 @@ def _take_over(
             return verdict, summary
         receipt["conflict"] = git.in_words(merged["conflict"])
         verdict, summary = "NEEDS_REVISION", receipt["conflict"]
-    receipt["kept"] = engine.trees.keep(job, changed, summary)
+    receipt["kept"] = _keep(engine, job, changed, summary)
     receipt["outputs"] = {}  # they lie in the attempt's tree, and are no part of the run
     return verdict, summary
 
@@ -214,7 +244,7 @@ def give_up(engine: Any, job: Job) -> None:
         return
     changed = engine.boundary.changed(job)
     if changed:
-        engine.trees.keep(job, changed, "its outcome is not known")
+        _keep(engine, job, changed, "its outcome is not known")
     elif not _is_another(job) and not may_go_on(engine, job.run, job.name, engine.crew.named(job.attempt["agent"])):
         engine.trees.remove(job.attempt["extra"]["tree"])
 

@@ -1,8 +1,9 @@
 """Output of an agent that was given secrets: in memory while it runs, on disk without them.
 
-A value that was declared secret is replaced by a mark wherever it stands, letter for letter, before anything is written. Other
-spellings of it (base64, half of it) are another matter: nobody can know them all. Where output is cut in the middle, the half
-of a value that would stand next to the cut is left out, too.
+A value that was declared secret is replaced by a mark wherever it stands, letter for letter or as JSON spells it, before anything is
+written: what is read out of the JSON that agent programs print would be the value again. Other spellings of it (base64, half of it) are
+another matter: nobody can know them all. Where output is cut in the middle, the half of a value that would stand next to the cut is left
+out, too.
 
 Loaded only where there is a secret: every agent's start would pay for it.
 """
@@ -16,7 +17,7 @@ from tenuto.supervise.output import Output, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tenuto.supervise.shapes import Stream
 
@@ -29,7 +30,16 @@ def values(environment: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
     """The longest first: one may be part of another."""
     told = {environment.get(name, "").encode("utf-8", "surrogateescape") for name in names}
     lines = {line for value in told for line in (value, *value.splitlines())}  # a key of many lines is quoted line by line
-    return sorted((value for value in lines if len(value) >= SHORTEST), key=len, reverse=True)
+    spelled = {spelling for value in lines if len(value) >= SHORTEST for spelling in (value, *_in_json(value))}
+    return sorted(spelled, key=len, reverse=True)
+
+
+def _in_json(value: bytes) -> Iterator[bytes]:
+    from json import dumps
+
+    text = value.decode("utf-8", "surrogateescape")
+    for plain in (True, False):
+        yield dumps(text, ensure_ascii=plain)[1:-1].encode("utf-8", "surrogateescape")
 
 
 def masked(text: bytes, secrets: Iterable[bytes]) -> bytes:

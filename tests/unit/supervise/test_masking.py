@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,17 @@ def test_the_output_says_a_mark_where_the_value_stood(tmp_path: Path) -> None:
         assert (result["exit_code"], result["stdout"]["truncated"]) == (0, False)
         for path in Path(directory).iterdir():
             assert SECRET.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("secret", ['pass"word\\\\1', "pässwörd-ü", "tab\tand-more", KEY])
+def test_what_is_read_out_of_json_is_the_mark(tmp_path: Path, secret: str) -> None:
+    """Agent programs print JSON: there the value is spelled otherwise, and whoever reads it has the value again."""
+    source = "import json, os; [print(json.dumps({'said': os.environ['TOKEN']}, ensure_ascii=plain)) for plain in (True, False)]"
+    with Yard(str(tmp_path)) as yard:
+        directory = yard.launch("a", python(source), env={"TOKEN": secret}, masked=["TOKEN"])
+        yard.result(directory)
+        lines = Path(directory, "stdout").read_text().splitlines()
+        assert [json.loads(line) for line in lines] == [{"said": "[secret]"}] * 2
 
 
 def test_nothing_of_it_reaches_the_disk_while_the_agent_works(tmp_path: Path) -> None:
