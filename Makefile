@@ -35,6 +35,7 @@ lint:
 bench:
 	@test -f bench/__main__.py || { echo 'nothing to measure yet: bench/__main__.py does not exist' >&2; exit 1; }
 	@scripts/set-up dev
+	@scripts/system-tools bench
 	@$(PYTHON_HERE) -m bench $(ARGS)
 
 prove:

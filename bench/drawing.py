@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
+from itertools import cycle
 
 from bench.measured import Bars, Curves, number
 
@@ -61,8 +62,8 @@ def mark(x: float, bottom: float, words: str, colour: str, dashed: bool = False)
 
 def draw_curves(plot: Curves) -> str:
     height, top, bottom, left = 340, 50, 290, 80
-    values = [value for found in plot.series.values() for value in found if value > 0]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    values = [value for found in plot.series.values() for value in found if value > 0] + [plot.target or 1.0] * (plot.target is not None)
+    low, high = math.floor(math.log10(min(values) * 0.8)), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
     first, last = math.log10(plot.x[0]), math.log10(plot.x[-1])
     right = WIDTH - 220
@@ -81,19 +82,34 @@ def draw_curves(plot: Curves) -> str:
     for value in plot.x:
         parts.append(text(across(value), bottom + 18, f"{value:,.0f}", 11, anchor="middle"))
     parts.append(text((left + right) / 2, bottom + 38, plot.across, 12, anchor="middle"))
+    parts.append(text(WIDTH - 16, bottom + 38, "both axes logarithmic", 11, anchor="end"))
     parts.append(text(left - 64, top - 8, plot.up, 11))
-    labels: list[float] = []
-    shades = {True: iter(GREENS), False: iter(PALETTE)}
+    shades = {True: cycle(GREENS), False: cycle(PALETTE)}
+    labels: list[tuple[float, str, str]] = []
     for name, found in sorted(plot.series.items(), key=lambda pair: -pair[1][-1]):
         colour = next(shades[name.startswith("Tenuto")])
         points = [(across(x), up(y)) for x, y in zip(plot.x, found, strict=False) if y > 0]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in points]
-        y = max(points[-1][1] + 4, labels[-1] + 16 if labels else 0.0)
-        labels.append(y)
-        parts.append(text(points[-1][0] + 10, y, name, 12, colour))
+        labels.append((points[-1][1] + 4, name, colour))
+    if plot.target is not None:
+        y = up(plot.target)
+        parts.append(f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{WARN}" stroke-width="1.5" stroke-dasharray="5 4"/>')
+        parts.append(text(16, bottom + 38, f"- - target of {plot.targeted}: {plot.target:g} {plot.up}", 11, WARN))
+    parts += [text(right + 12, y, name, 12, colour) for y, name, colour in apart(labels, bottom + 2)]
     return framed(height, parts)
+
+
+def apart(labels: list[tuple[float, str, str]], lowest: float) -> list[tuple[float, str, str]]:
+    """From the top down: none across another, none among the words of the axis."""
+    placed: list[float] = []
+    for y, _, _ in labels:
+        placed.append(max(y, placed[-1] + 16 if placed else 0.0))
+    for place in reversed(range(len(placed))):
+        placed[place] = min(placed[place], lowest)
+        lowest = placed[place] - 16
+    return [(y, name, colour) for y, (_, name, colour) in zip(placed, labels, strict=True)]
 
 
 def text(

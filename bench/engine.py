@@ -2,22 +2,21 @@
 
     chain      200 steps whose agents do nothing, one after the other, each durable before the next begins
                beside: a bare asyncio loop with one SQLite FULL commit per step
+    fan-out    1,000 attempts that wait for nothing, four at a time
     queue      1,000 attempts with dependencies, four at a time, in rolling order; a start is durable before it happens
-               beside: a bare ready queue with group commit, which does the same
+               beside, both: a bare ready queue with group commit (bare.py), which does the same
     rolling    agents of fixed length, with dependencies, as supervised processes
                beside: the critical path, which nobody can beat
 
-Agents of chain and queue are coroutines (drivers/inside.py): what is measured is deciding, folding and writing down, not
+Agents of chain, fan-out and queue are coroutines (drivers/inside.py): what is measured is deciding, folding and writing down, not
 starting programs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import tenuto
+from bench import bare
+from bench.bare import done
 from bench.environments import KNOWN, Peer, Unavailable, program, title
 from bench.measured import (
     ROOT,
@@ -42,13 +43,20 @@ from bench.measured import (
     number,
     ratio,
 )
-from bench.peers.answering import ATTEMPTS, CAP, STEPS, followers, graph
+from bench.peers.answering import ATTEMPTS, CAP, STEPS, fan, graph
 from tenuto.agents.crew import Crew
 from tenuto.drivers.inside import Inside, Result, Work, drive
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
 
 CHAIN_ROUNDS, QUEUE_ROUNDS, ROLLING_ROUNDS = 9, 5, 3
+LAID_OUT = "laid out"
+BARE = {
+    "chain": ("bare asyncio loop, one commit per step", {"bare": bare.chain, LAID_OUT: bare.chain_laid_out}),
+    "fan_out": ("bare ready queue, group commit", {"bare": bare.fan_out}),
+    "queue": ("bare ready queue, group commit", {"bare": bare.queue}),
+}
+NOT_IN = {"queue": ("burr",)}  # it knows no dependencies
 
 # Item, length in seconds, what it waits for. The longest chain is a-d-g: 18 seconds; wave by wave it would take 20.
 LENGTHS: dict[str, tuple[float, list[str]]] = {
@@ -62,89 +70,94 @@ def measure() -> Section:
     missing: list[str] = []
     peers = started_peers(missing)
     try:
-        chains = interleave(works("chain", bare_chain, chain, peers), CHAIN_ROUNDS)
-        queues = interleave(works("queue", bare_queue, queue, peers), QUEUE_ROUNDS)
+        chains = interleave(works("chain", chain, peers), CHAIN_ROUNDS)
+        fans = interleave(works("fan_out", fan_out, peers), QUEUE_ROUNDS)
+        queues = interleave(works("queue", queue, peers), QUEUE_ROUNDS)
     finally:
         for peer in peers:
             peer.close()
     flushed = flushes([peer.name for peer in peers], missing)
     walls = statistics.median(in_folder(rolling) for _ in range(ROLLING_ROUNDS))
-    figures = [Figure("a durable chain of 200 steps", ratio(chains, "Tenuto", "bare"), 2.0, "x", "a bare loop")]
-    if "langgraph" in chains:
-        figures.append(
-            Figure("the same chain, beside LangGraph", ratio(chains, "Tenuto", "langgraph"), 1.0, "x", "LangGraph")
-        )
+    chained, queued = ratio(chains, "Tenuto", "bare"), ratio(queues, "Tenuto", "bare")
+    figures = [Figure(f"a durable chain of {STEPS} steps", chained, 2.0, "x", "a bare loop")]
+    figures += beside_peer("the same chain, beside LangGraph", chains)
+    figures += beside_peer(f"a durable fan-out of {ATTEMPTS:,}, beside LangGraph", fans)
     figures += [
-        Figure(
-            "1,000 attempts with dependencies, four at a time",
-            ratio(queues, "Tenuto", "bare"),
-            2.0,
-            "x",
-            "a bare queue",
-        ),
+        Figure("1,000 attempts with dependencies, four at a time", queued, 2.0, "x", "a bare queue"),
         Figure("wall clock, rolling order", walls / critical_path(), 1.02, "x", "the critical path"),
     ]
     tables = [
-        told(f"A durable chain of {STEPS} steps", chains, STEPS, "bare asyncio loop, one commit per step", flushed),
-        told(
-            f"{ATTEMPTS:,} attempts, {CAP} at a time",
-            queues,
-            ATTEMPTS,
-            "bare ready queue, group commit",
-            {},
-            QUEUE_NOTE,
-        ),
+        told("chain", f"A durable chain of {STEPS} steps", chains, STEPS, flushed),
+        told("fan_out", f"{ATTEMPTS:,} attempts that wait for nothing, {CAP} at a time", fans, ATTEMPTS),
+        told("queue", f"{ATTEMPTS:,} attempts with dependencies, {CAP} at a time", queues, ATTEMPTS, note=QUEUE_NOTE),
         wall_clock(walls),
     ]
     plots: list[Any] = [
         Bars("chain.svg", f"A durable chain of {STEPS} no-op steps, to a bare loop", bars(chains), 2.0),
-        Bars("queue.svg", f"{ATTEMPTS:,} attempts, {CAP} at a time, to a bare queue", bars(queues), 2.0),
+        Bars("fan-out.svg", f"A durable fan-out of {ATTEMPTS:,}, {CAP} at a time, to a bare queue", bars(fans)),
+        Bars("queue.svg", f"{ATTEMPTS:,} attempts with dependencies, {CAP} at a time, to a bare queue", bars(queues), 2.0),
     ]
     return Section("The engine", TEXT, figures, tables, plots, missing)
 
 
 TEXT = (
     "What an orchestrator adds to the work itself. Agents that do nothing leave only deciding, recording and flushing; everything is "
-    "on the same disk, with SQLite's `synchronous=FULL`, and durable before what depends on it begins. Tenuto's two commits say what began "
-    "and what came of it, with retries, budgets and gates decided in between; the bare loop writes one row."
+    "on the same disk, with SQLite's `synchronous=FULL`, and durable before what depends on it begins. Tenuto's commit says what came of the "
+    "last step and what began after it, with retries, budgets and gates decided in between; the bare loop writes one row. An engine lays its "
+    "log out before it begins, and writes over it from then on; what that is worth to the bare loop stands beside it."
 )
 QUEUE_NOTE = (
-    "LangGraph runs the same graph, step by step of what is ready. DBOS runs batches of four. Burr has no dependencies: "
-    "its thousand are one fan-out."
+    "The clock runs from the first attempt: nobody's plan is read or arranged while it does. LangGraph runs the same graph, step by step of "
+    "what is ready. DBOS runs batches of four. Burr knows no dependencies."
 )
+
+
+def beside_peer(what: str, times: Times) -> list[Figure]:
+    return [Figure(what, ratio(times, "Tenuto", "langgraph"), 1.0, "x", "LangGraph")] if "langgraph" in times else []
 
 
 def started_peers(missing: list[str]) -> list[Peer]:
+    """Those that can do all of their work here. Each has done it once by then."""
     peers = []
     for name in KNOWN:
+        peer = None
         try:
             peer = Peer(name)
-            peer.ask("chain")
+            for work in BARE:
+                if name not in NOT_IN.get(work, ()):
+                    peer.ask(work)
             peers.append(peer)
         except (Unavailable, OSError) as reason:
             missing.append(f"{KNOWN[name].title}: {reason}")
+            if peer is not None:
+                peer.close()
     return peers
 
 
-def works(
-    work: str, bare: Callable[[Path], float], ours: Callable[[Path], float], peers: list[Peer]
-) -> dict[str, Callable[[], float]]:
-    made: dict[str, Callable[[], float]] = {"bare": lambda: in_folder(bare), "Tenuto": lambda: in_folder(ours)}
-    return made | {peer.name: lambda peer=peer: peer.ask(work) for peer in peers}  # type: ignore[misc]
+def works(work: str, ours: Callable[[Path], float], peers: list[Peer]) -> dict[str, Callable[[], float]]:
+    least: dict[str, Callable[[Path], float]] = BARE[work][1]
+    made: dict[str, Callable[[], float]] = {name: lambda one=one: in_folder(one) for name, one in least.items()}  # type: ignore[misc]
+    made["Tenuto"] = lambda: in_folder(ours)
+    taking_part = [peer for peer in peers if peer.name not in NOT_IN.get(work, ())]
+    return made | {peer.name: lambda peer=peer: peer.ask(work) for peer in taking_part}  # type: ignore[misc]
 
 
-def told(name: str, times: Times, each: int, bare: str, flushed: dict[str, float], note: str = "") -> Table:
+def told(work: str, name: str, times: Times, each: int, flushed: dict[str, float] | None = None, note: str = "") -> Table:
     rows = []
+    labels = {"bare": BARE[work][0], LAID_OUT: "the same, its log laid out before"}
     for who in times:
-        label = bare if who == "bare" else title(who) if who in KNOWN else who
+        label = title(who) if who in KNOWN else labels.get(who, who)
         counted = [f"{flushed[who]:.1f}" if who in flushed else ""] if flushed else []
         rows.append([label, number(median_ms(times, who) / each, "ms"), number(ratio(times, who, "bare")), *counted])
     return Table(name, ["", "each", "to bare", *(["flushes each"] if flushed else [])], rows, note)
 
 
-COUNTED = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from bench import engine as e; e.in_folder(getattr(e, sys.argv[2]))"
-)
+COUNTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from bench import bare, engine
+engine.in_folder({"bare": bare.chain, "laid out": bare.chain_laid_out, "Tenuto": engine.chain}[sys.argv[2]])
+"""
 
 
 def flushes(peers: list[str], missing: list[str]) -> dict[str, float]:
@@ -153,23 +166,25 @@ def flushes(peers: list[str], missing: list[str]) -> dict[str, float]:
         missing.append("flushes: there is no strace here")
         return {}
     ours = [sys.executable, "-c", COUNTED, str(ROOT)]
-    programs = {"bare": [*ours, "bare_chain"], "Tenuto": [*ours, "chain"]} | {name: program(name) for name in peers}
+    programs = {who: [*ours, who] for who in ("bare", LAID_OUT, "Tenuto")} | {name: program(name) for name in peers}
     found = {}
     for who, words in programs.items():
         with folder() as made:
             strace = ["strace", "-f", "-qq", "-o", str(made / "trace"), "-e", "trace=fsync,fdatasync"]
             asked = f"chain {made}\n" if who in KNOWN else ""
-            subprocess.run([*strace, *words], check=True, input=asked, text=True, capture_output=True)
+            ran = subprocess.run([*strace, *words], check=False, input=asked, text=True, capture_output=True)
+            if ran.returncode:
+                why = (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1]
+                missing.append(f"flushes of {who}: strace does not run it here ({why})")
+                continue
             found[who] = (made / "trace").read_text().count("sync(") / STEPS
     return found
 
 
 def bars(times: Times) -> list[tuple[str, float]]:
+    labels = {LAID_OUT: "bare, log laid out"}
     return [
-        (
-            "bare" if who == "bare" else KNOWN[who].title.partition(",")[0] if who in KNOWN else who,
-            ratio(times, who, "bare"),
-        )
+        (KNOWN[who].title.partition(",")[0] if who in KNOWN else labels.get(who, who), ratio(times, who, "bare"))
         for who in times
     ]
 
@@ -185,38 +200,6 @@ def wall_clock(walls: float) -> Table:
 
 
 # ---- a chain ---------------------------------------------------------------------------------------
-
-
-async def done(work: Any) -> Result:
-    return Result("DONE", "nothing to do")
-
-
-def database(folder: Path) -> sqlite3.Connection:
-    made = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    made.execute("PRAGMA journal_mode=WAL")
-    made.execute("PRAGMA synchronous=FULL")
-    made.execute("CREATE TABLE event(run TEXT, seq INTEGER, body TEXT, PRIMARY KEY(run, seq))")
-    return made
-
-
-def note(what: str, name: object, word: str) -> str:
-    """The least that a journal has to say of a step: what, which, when, and what came of it."""
-    return json.dumps({"type": what, "at": time.time(), "name": name, "word": word})
-
-
-def bare_chain(folder: Path) -> float:
-    journal = database(folder)
-
-    async def loop() -> None:
-        for place in range(STEPS):
-            result = await done(place)
-            journal.execute("BEGIN IMMEDIATE")
-            journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", place, note("ended", place, result.verdict)))
-            journal.execute("COMMIT")
-
-    begun = time.perf_counter()
-    asyncio.run(loop())
-    return time.perf_counter() - begun
 
 
 def chain(folder: Path) -> float:
@@ -238,41 +221,7 @@ def repository(folder: Path, pipeline: str) -> Any:
     return tenuto.open(str(folder))
 
 
-# ---- a queue ---------------------------------------------------------------------------------------
-
-
-def bare_queue(folder: Path) -> float:
-    journal, items = database(folder), graph()
-    waits = {name: len(before) for name, before in items.items()}
-    after = followers(items)
-
-    async def loop() -> None:
-        ready, tasks, seq, ended = [name for name in items if not waits[name]], {}, 0, set()
-        while ready or tasks:
-            journal.execute("BEGIN IMMEDIATE")
-            for task in ended:
-                name, seq = tasks.pop(task), seq + 1
-                journal.execute(
-                    "INSERT INTO event VALUES(?,?,?)", ("run", seq, note("ended", name, task.result().verdict))
-                )
-                for one in after[name]:
-                    waits[one] -= 1
-                    if not waits[one]:
-                        ready.append(one)
-            starting = [ready.pop(0) for _ in range(min(len(ready), CAP - len(tasks)))]
-            for name in starting:
-                seq += 1
-                journal.execute("INSERT INTO event VALUES(?,?,?)", ("run", seq, note("started", name, "")))
-            journal.execute("COMMIT")
-            for name in starting:
-                tasks[asyncio.ensure_future(done(name))] = name
-            if tasks:
-                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        assert seq == 2 * ATTEMPTS
-
-    begun = time.perf_counter()
-    asyncio.run(loop())
-    return time.perf_counter() - begun
+# ---- many at a time --------------------------------------------------------------------------------
 
 
 class Handed(Inside):
@@ -305,7 +254,15 @@ steps:
 """
 
 
+def fan_out(folder: Path) -> float:
+    return handed(folder, fan())
+
+
 def queue(folder: Path) -> float:
+    return handed(folder, graph())
+
+
+def handed(folder: Path, items: dict[str, list[str]]) -> float:
     workspace = repository(folder, WAVES)
     begun = 0.0
 
@@ -315,10 +272,10 @@ def queue(folder: Path) -> float:
         return await done(work)
 
     driver = Handed(workspace, start(workspace, "Bench", "own")["id"], agent)
-    driver.items = [item(name, before) for name, before in graph().items()]
+    driver.items = [item(name, before) for name, before in items.items()]
     ended = asyncio.run(driver.drive())
     taken = time.perf_counter() - begun
-    assert ended["status"] == "completed" and len(ended["attempts"]) == ATTEMPTS, (
+    assert ended["status"] == "completed" and len(ended["attempts"]) == len(items), (
         ended["status"],
         len(ended["attempts"]),
     )

@@ -13,7 +13,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.measured import ROOT, folder
+from bench.measured import ROOT, folder, scratch
 
 HOME = ROOT / ".bench"
 
@@ -29,6 +29,8 @@ KNOWN = {
     "dbos": Known("DBOS, SQLite", ("dbos==3.3.0",), "dbos"),
     "burr": Known("Burr, SQLitePersister", ("apache-burr[tracking]==0.43.0",), "apache-burr[tracking]"),
 }  # fmt: skip
+TYPER = Known("typer, pydantic", ("typer==0.29.0", "pydantic==2.14.3"), "typer")  # a fresh process each time
+INSTALLED = KNOWN | {"typer": TYPER}
 
 
 class Unavailable(Exception):
@@ -36,12 +38,15 @@ class Unavailable(Exception):
 
 
 class Peer:
+    """A peer's program. Whoever makes one closes it."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         words = program(name)
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(HOME),
+            "TMPDIR": str(scratch()),  # on the same disk as everybody else
             "BURR_TELEMETRY_ENABLED": "false",
             "DO_NOT_TRACK": "1",
         }
@@ -61,7 +66,7 @@ class Peer:
             except BrokenPipeError:
                 answer = ""
             if not answer:
-                raise Unavailable(f"{self.name} ended in the middle of '{work}'; see .bench/{self.name}.log")
+                raise Unavailable(f"ended in the middle of '{work}'; see .bench/{self.name}.log")
             return float(answer)
 
     def close(self) -> None:
@@ -80,7 +85,7 @@ def program(name: str) -> list[str]:
 
 
 def title(name: str) -> str:
-    known = KNOWN[name]
+    known = INSTALLED[name]
     version = next(one.split("==")[1] for one in known.packages if one.startswith(f"{known.first}=="))
     own, _, rest = known.title.partition(",")
     return f"{own} {version},{rest}"
@@ -88,7 +93,7 @@ def title(name: str) -> str:
 
 def install(name: str) -> Path:
     """The peer's own Python. The stamp comes last: what was interrupted is made again."""
-    home, packages = HOME / name, KNOWN[name].packages
+    home, packages = HOME / name, INSTALLED[name].packages
     python, stamp = home / "bin" / "python", home / "ready"
     if stamp.is_file() and stamp.read_text() == "\n".join(packages) and python.exists():
         return python
@@ -96,21 +101,17 @@ def install(name: str) -> Path:
     HOME.mkdir(exist_ok=True)
     venv.create(home, clear=True, symlinks=True)
     # By this environment's pip, which make has brought up to date: a new one may come without.
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        str(python),
-        "install",
-        "-qq",
-        "--disable-pip-version-check",
-        *packages,
-    ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-qq", "--disable-pip-version-check"]
+    # What the caller's shell says about targets must not lead elsewhere; where packages come from is the machine's own choice.
+    elsewhere = ("PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV", "PYTHONPATH", "PYTHONHOME")
+    surroundings = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    done = subprocess.run([*pip, *packages], check=False, capture_output=True, text=True, env=surroundings)
     if done.returncode:
+        (HOME / f"{name}.log").write_text(done.stderr)
+        last = done.stderr.strip().splitlines()[-1:] or [f"pip ended with {done.returncode}"]
         raise Unavailable(
-            f"{name} could not be installed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'pip failed'}"
+            f"could not be installed ({last[0].removeprefix('ERROR: ')}; all of it is in .bench/{name}.log); check that pip can reach "
+            "a package index, then run make bench again"
         )
     subprocess.run([python, "-m", "compileall", "-q", home / "lib"], check=False, stdout=subprocess.DEVNULL)
     stamp.write_text("\n".join(packages))

@@ -1,7 +1,12 @@
 """The journal against bare SQLite: durable appends, and many writers at once.
 
-Every writer is a process. Tenuto's decide, fold and append to one run under its lock; the bare ones insert a row, with SQLite's own
-busy handler. They wait for a word, so that starting them is not counted; the clock stops when the last one is done.
+Every writer is a process.
+
+    append    one event, folded and appended to one run under its lock; the flush is shared (stores/writing.py)
+    turn      what every hook and command does: look at the run's file, decide, fold, append, flush, and show the file again, under the lock
+    bare      one row inserted, with SQLite's own busy handler
+
+They wait for a word, so that starting them is not counted; the clock stops when the last one is done.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import tenuto
 from bench.measured import ROOT, Curves, Figure, Section, Table, Times, folder, number, ratio
 from tenuto.core.fold import apply, new_run
 from tenuto.stores.sqlite import SqliteJournal
@@ -27,20 +33,22 @@ WRITERS, TOTAL, ROUNDS = (1, 4, 16, 64), 1280, 3
 def measure() -> Section:
     with folder() as made:
         appended = appends(made)
-    rows, ours_series, bare_series, slowest = [], [], [], 0.0
+    rows, found_by, slowest, lost = [], {name: [] for name in PROGRAMS}, 0.0, 0
     for processes in WRITERS:
-        ours, bare = [], []
-        for _ in range(ROUNDS):
-            ours.append(written(processes, OURS, check_ours))
-            bare.append(written(processes, BARE, check_bare))
+        works = {name: [] for name in PROGRAMS}
+        for turned in range(ROUNDS):
+            for name in list(PROGRAMS)[:: -1 if turned % 2 else 1]:
+                works[name].append(written(processes, name))
+        speed = {name: middle(found, 0) for name, found in works.items()}
+        longest = {name: middle(found, 1) for name, found in works.items()}
+        missed = sum(one.lost for name in ("append", "turn") for one in works[name])
         rows.append([
-            str(processes), number(middle(ours, 0), "/s"), number(middle(bare, 0), "/s"), number(middle(ours, 1), "s"),
-            number(middle(bare, 1), "s"), str(sum(one.lost for one in ours)),
+            str(processes), *(number(speed[name], "/s") for name in PROGRAMS), number(middle_ratio(works, "append")),
+            *(number(longest[name], "s") for name in PROGRAMS), str(missed),
         ])  # fmt: skip
-        ours_series.append(middle(ours, 0))
-        bare_series.append(middle(bare, 0))
-        slowest = middle(ours, 1)
-    lost = sum(int(row[-1]) for row in rows)
+        for name in PROGRAMS:
+            found_by[name].append(speed[name])
+        slowest, lost = max(longest["append"], longest["turn"]), lost + missed
     found = ratio(appended, "ours", "bare")
     figures = [
         Figure("a durable append, in process", found, 1.5, "x", "a bare one-row commit"),
@@ -52,15 +60,16 @@ def measure() -> Section:
             [label, f"{statistics.median(appended[name]) * 1e6:.0f} us", number(ratio(appended, name, "bare")), number(ratio(appended, name, "settled"))]
             for name, label in (("bare", "bare one-row commit"), ("settled", "the same after 1,000, its log written over"), ("ours", "Tenuto"))
         ]),
-        Table(f"{TOTAL:,} durable appends by several processes", ["writers", "Tenuto", "bare SQLite", "slowest answer", "bare: slowest", "lost"], rows),
+        Table(f"{TOTAL:,} durable updates by several processes", ["writers", "append", "turn", "bare SQLite", "append to bare", "slowest append", "slowest turn", "slowest bare", "lost"], rows,
+            "A turn is what a hook or a command does: it looks at the run's file first, flushes before it lets the next one in, and shows the file again."),
     ]  # fmt: skip
     plot = Curves(
-        "writers.svg", "Durable appends per second, to one journal", "processes that write at once", "per second",
-        [float(one) for one in WRITERS], {"Tenuto": ours_series, "bare SQLite": bare_series},
+        "writers.svg", "Durable updates per second, to one journal", "processes that write at once", "per second",
+        [float(one) for one in WRITERS], {SHOWN[name]: found for name, found in found_by.items()},
     )  # fmt: skip
     text = (
         "Everybody who was answered is durable: SQLite's write-ahead log, `synchronous=FULL`. Tenuto's writers stand in line, so that "
-        "nobody waits for long, and share a flush."
+        "nobody waits for long; appends share a flush."
     )
     return Section("The journal", text, figures, tables, [plot])
 
@@ -157,6 +166,19 @@ def write(number):
 {_LOOP}"""
 
 
+TURN = f"""
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import tenuto
+workspace = tenuto.open(sys.argv[2] + "/turns", by=sys.argv[3])
+def write(number):
+    with workspace.turn() as turn:
+        turn.do("bench", {{"do": "Note", "text": str(number)}})
+{_LOOP}"""
+PROGRAMS = {"append": OURS, "turn": TURN, "bare": BARE}
+SHOWN = {"append": "Tenuto, appends", "turn": "Tenuto, turns", "bare": "bare SQLite"}
+
+
 class Written(NamedTuple):
     per_second: float
     slowest: float
@@ -167,16 +189,17 @@ def middle(found: list[Written], place: int) -> float:
     return statistics.median(one[place] for one in found)
 
 
-def written(processes: int, program: str, check: Callable[[Path], int]) -> Written:
+def middle_ratio(works: dict[str, list[Written]], name: str) -> float:
+    return statistics.median(
+        one.per_second / bare.per_second for one, bare in zip(works[name], works["bare"], strict=True)
+    )
+
+
+def written(processes: int, name: str) -> Written:
     each = TOTAL // processes
     with folder() as made:
-        bare_database(made).close()
-        journal = SqliteJournal(str(made / "many"))
-        run: Any = new_run()
-        apply(run, started())
-        with journal.write() as tx:
-            tx.append("a", 0, [started()], run)
-        words = [sys.executable, "-I", "-c", program, str(ROOT), str(made)]
+        PREPARED[name](made)
+        words = [sys.executable, "-I", "-c", PROGRAMS[name], str(ROOT), str(made)]
         pipe = subprocess.PIPE
         made_ready = [subprocess.Popen([*words, f"w{n}", str(each)], stdin=pipe, stdout=pipe) for n in range(processes)]
         for one in made_ready:
@@ -188,16 +211,37 @@ def written(processes: int, program: str, check: Callable[[Path], int]) -> Writt
             one.stdin.flush()
         slowest = max(float(one.communicate()[0]) for one in made_ready)
         taken = time.perf_counter() - begun
-        return Written(TOTAL / taken, slowest, TOTAL - check(made))
+        return Written(TOTAL / taken, slowest, TOTAL - COUNTED[name](made))
 
 
-def check_ours(made: Path) -> int:
+def prepare_run(made: Path) -> None:
+    journal, run = SqliteJournal(str(made / "many")), new_run()
+    apply(run, started())
+    with journal.write() as tx:
+        tx.append("a", 0, [started()], run)
+
+
+def prepare_feature(made: Path) -> None:
+    """A run that is shown in a file."""
+    (made / "turns" / ".git").mkdir(parents=True)
+    tenuto.open(str(made / "turns")).feature_state.start("Bench", "Many at once")
+
+
+def count_notes(journal: Any, run: str) -> int:
     """How many are there, each with a number of its own."""
-    with SqliteJournal(str(made / "many")).read() as reader:
-        found = [one for one in reader.events("a") if one["type"] == "Noted"]
-        assert reader.version("a") == len(found) + 1
+    with journal.read() as reader:
+        found = [one for one in reader.events(run) if one["type"] == "Noted"]
+        assert reader.version(run) >= len(found) + 1
         return len({(one["by"], one["text"]) for one in found})
 
 
-def check_bare(made: Path) -> int:
-    return int(bare_database(made).execute("SELECT count(*) FROM event").fetchone()[0])
+PREPARED: dict[str, Callable[[Path], object]] = {
+    "append": prepare_run,
+    "turn": prepare_feature,
+    "bare": lambda made: bare_database(made).close(),
+}
+COUNTED: dict[str, Callable[[Path], int]] = {
+    "append": lambda made: count_notes(SqliteJournal(str(made / "many")), "a"),
+    "turn": lambda made: count_notes(tenuto.open(str(made / "turns")).journal, "bench"),
+    "bare": lambda made: int(bare_database(made).execute("SELECT count(*) FROM event").fetchone()[0]),
+}

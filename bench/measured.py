@@ -1,7 +1,9 @@
 """What a part of the benchmark hands over, and how times are taken.
 
     interleave    every work once per round, in turning order: whatever else the machine does falls on all of them
+    timed         a call in this process as such a work
     ratio         the median of the ratios within rounds, so that a slow minute counts for both
+    folder        on a disk: where a flush costs nothing, there is nothing to compare with
     Section       figures with their targets, tables and plots: what is printed, and what page.py writes
 
 Ratios travel between machines, milliseconds do not: a target is a ratio wherever there is something to compare with.
@@ -66,6 +68,8 @@ class Curves(NamedTuple):
     up: str
     x: list[float]
     series: dict[str, list[float]]
+    target: float | None = None
+    targeted: str = ""  # what the target is for
 
 
 class Section(NamedTuple):
@@ -100,15 +104,15 @@ def median_ms(times: Times, name: str) -> float:
     return statistics.median(times[name]) * 1000
 
 
-def calls(work: Callable[[], object], times: int) -> float:
-    """The least seconds of a call in this process: whatever else the machine does only adds to it."""
-    work()
-    taken = []
-    for _ in range(times):
+def timed(work: Callable[[], object]) -> Callable[[], float]:
+    """The seconds that a call in this process takes."""
+
+    def taken() -> float:
         begun = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
+        return time.perf_counter() - begun
+
+    return taken
 
 
 def process(words: list[str], folder: Path, payload: bytes = b"") -> float:
@@ -124,10 +128,37 @@ def process(words: list[str], folder: Path, payload: bytes = b"") -> float:
     return taken
 
 
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+def scratch() -> Path:
+    """TMPDIR says on which disk. Without it the usual place; where that is kept in memory, .bench/ beside the peers."""
+    usual = Path(tempfile.gettempdir())
+    if os.environ.get("TMPDIR") or file_system(usual) not in IN_MEMORY:
+        return usual
+    made = ROOT / ".bench" / "scratch"
+    made.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def file_system(place: Path) -> str:
+    """Its kind, as the kernel calls it; empty where nobody says."""
+    found, longest = "", -1
+    try:
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+    except OSError:
+        return ""
+    for line in mounts:
+        _, point, kind, *_ = line.split()
+        if len(point) >= longest and place.resolve().is_relative_to(point.replace("\\040", " ")):
+            found, longest = kind, len(point)
+    return found
+
+
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Gone afterwards; TMPDIR says on which disk."""
-    made = Path(tempfile.mkdtemp(prefix="tenuto-bench-"))
+    """Gone afterwards."""
+    made = Path(tempfile.mkdtemp(prefix="tenuto-bench-", dir=scratch()))
     try:
         yield made
     finally:

@@ -10,7 +10,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from bench.measured import ROOT, Bars, Figure, Section, Table, calls, number
+from bench.measured import ROOT, Bars, Figure, Section, Table, interleave, median_ms, number, timed
 from tenuto.encoding import digest
 from tenuto.knowledge.retrieve import make_pack, render_pack
 from tenuto.knowledge.tokens import estimate_tokens
@@ -42,7 +42,8 @@ def measure() -> Section:
     ordinary = [size for size in sizes if size[0] >= ORDINARY_LINES]
     rows.append(["all", f"{full:,}", f"{packed:,}", number(packed / full), f"{wanted - lost} of {wanted}"])
     largest = max(DATA.glob("*.md"), key=lambda path: path.stat().st_size)
-    taken = calls(lambda: pack_for(largest, largest.read_text()), 9) * 1000
+    condensing = timed(lambda: pack_for(largest, largest.read_text()))
+    taken = median_ms(interleave({"pack": condensing}, 9), "pack")
     figures = [
         Figure(
             "tokens of context packs, of texts of 150 lines or more", sum(size[2] for size in ordinary) / sum(size[1] for size in ordinary),

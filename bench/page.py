@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.drawing import draw
-from bench.measured import ROOT, Bars, Figure, Section, Table, number
+from bench.measured import ROOT, Bars, Figure, Section, Table, file_system, number, scratch
 
 LOAD = os.getloadavg()[0]
 PAGE = ROOT / "docs" / "performance.md"
@@ -24,7 +24,7 @@ Measured by `make bench` on {when}, {machine}. The whole page is written by that
 have the same for your machine. Ratios travel between machines, milliseconds do not.
 
 How it is measured: everything that is compared takes turns, round by round, so that whatever else the machine does falls on all
-of it. A ratio is the median of the ratios within the rounds; a call inside a process is told by the quickest of many. A *limit* is the least program that could do the same work as durably;
+of it. A time is the median of the rounds, a ratio the median of the ratios within them. A *limit* is a bare program that does the same work as durably;
 it has none of the rules, no recovery and no files to keep. The peers are installed as they come, in environments of their own.
 
 ## Targets
@@ -110,7 +110,7 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"on {os.cpu_count()} cores ({processor()}) with {memory:.0f} GB, {system}, Python {platform.python_version()}, "
-        f"SQLite {sqlite3.sqlite_version}, Tenuto {version()}; other work on the machine when it began: load {LOAD:.1f}"
+        f"SQLite {sqlite3.sqlite_version}, {file_system(scratch()) or 'an unknown file system'}, Tenuto {version()}; other work on the machine when it began: load {LOAD:.1f}"
     )
 
 
@@ -126,7 +126,7 @@ def processor() -> str:
 
 def version() -> str:
     done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True
+        ["git", "describe", "--always", "--exclude=*", "--dirty= with changes"], cwd=ROOT, check=False, capture_output=True, text=True
     )
     import tenuto
 

@@ -1,31 +1,48 @@
 """Finding a run again: in a process that has it open, and as a new engine that goes on with it.
 
-load       the run as a record, at its worst: just before its state is kept again
+load       the run as a record, at its worst: as an engine leaves it that was killed just before its state would be kept again
            beside: reading and decoding the kept state alone, and folding every event from the first
+           A copy is put by at each length, and the copies take turns.
 restart    a process that finds a run of 10,000 events and goes on with it, from its first line to its next dispatch
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tenuto
-from bench.engine import WAVES, Handed, done, item, repository
-from bench.measured import ROOT, Curves, Figure, Section, Table, calls, folder, number
+from bench.bare import done
+from bench.engine import WAVES, Handed, item, repository
+from bench.measured import (
+    ROOT,
+    Bars,
+    Curves,
+    Figure,
+    Section,
+    Table,
+    folder,
+    interleave,
+    median_ms,
+    number,
+    ratio,
+    timed,
+)
 from tenuto.core.fold import apply, new_run
 from tenuto.drivers.bound import pipeline_of
 from tenuto.drivers.start import start
 from tenuto.encoding import dumps, loads
-from tenuto.stores.tables import PATIENCE
 
 EVENTS = (1_000, 10_000, 100_000)
 ATTEMPTS = (40, 400, 4_000)
+LOADS, REPLAYS = 15, 3
 RESTARTED_EVENTS, RESTARTS = 10_000, 9
 
 MORE = """\
@@ -42,7 +59,7 @@ def measure() -> Section:
             f"{attempts:,}",
             number(one.ours, "ms"),
             number(one.least, "ms"),
-            number(one.ours / one.least),
+            number(one.to_least),
             number(one.replay, "ms"),
         ]
         for attempts, loaded in found.items()
@@ -51,40 +68,67 @@ def measure() -> Section:
     middle, restarts = found[400], restarted()
     figures = [
         Figure("resume at 10,000 events, 400 attempts", middle[10_000].ours, 50, "ms"),
-        Figure("the same at 100,000 events", middle[100_000].ours / middle[10_000].ours, 1.5, "x", "as at 10,000"),
+        Figure("the same at 100,000 events", middle[100_000].to_10_000, 1.5, "x", "as at 10,000"),
         Figure("a restart in a run of 10,000 events, back at work", restarts, 1.0, "s"),
     ]
     head = ["events", "attempts", "load", "limit: read and decode", "to limit", "replay of everything"]
-    table = Table("Loading a run", head, rows, "At its worst: just before its state is kept again.")
+    table = Table("Loading a run", head, rows, "At its worst: its engine was killed just before the state would be kept again.")
     words = f"a new process, from its first line to its next dispatch, {RESTARTED_EVENTS:,} events"
     again = Table("A restart", ["", "median"], [[words, f"{restarts:.2f} s"]])
     series = {
         f"Tenuto, {attempts:,} attempts": [loaded[one].ours if one in loaded else 0.0 for one in EVENTS]
         for attempts, loaded in found.items()
     }
+    series["limit, 400 attempts"] = [one.least for one in middle.values()]
     series["replay of everything"] = [one.replay for one in middle.values()]
-    plot = Curves("resume.svg", "Finding a run again", "events", "ms", [float(one) for one in EVENTS], series)
-    return Section("Resuming", TEXT, figures, [table, again], [plot])
+    plot = Curves("resume.svg", "Finding a run again", "events", "ms", [float(one) for one in EVENTS], series, 50, "400 attempts")
+    ratios = [
+        (f"Tenuto: {one.events:,} events, {attempts:,} attempts", one.to_least)
+        for attempts, loaded in found.items()
+        for one in loaded.values()
+    ]
+    limits = Bars("resume-limit.svg", "Finding a run again, to reading and decoding its state", ratios)
+    return Section("Resuming", TEXT, figures, [table, again], [plot, limits])
 
 
 TEXT = (
-    "The state of a run is kept beside its events, and kept again when the events since outweigh half of it. So finding a run "
-    "costs what its state costs, however long its history is."
+    "The state of a run is kept beside its events, and kept again when the events since outweigh half of it; twice of it while an engine "
+    "goes on, which has it in memory. So finding a run costs what its state costs, however long its history is."
 )
 
 
 class Loaded(NamedTuple):
     events: int
-    ours: float  # milliseconds, all three
+    ours: float  # milliseconds, these three
     least: float
     replay: float
+    to_least: float
+    to_10_000: float  # the load, to that of the run of 10,000 events
 
 
 def loads_at(attempts: int) -> dict[int, Loaded]:
     """A run of 4,000 attempts has more than 10,000 events from the start; its rows say how many."""
     with folder() as made:
-        workspace = with_attempts(made, attempts)
-        return {events: one_load(workspace, events) for events in EVENTS if events > attempts}
+        workspace, runs = with_attempts(made / "grows", attempts), {}
+        for events in EVENTS:
+            if events > attempts:
+                fill(workspace, events)
+                runs[events] = put_by(workspace, made / str(events))
+        works = {f"ours {events}": timed(loading(one)) for events, one in runs.items()}
+        works |= {f"least {events}": timed(decoding(one)) for events, one in runs.items()}
+        times = interleave(works, LOADS)
+        replays = interleave({f"{events}": timed(replaying(one)) for events, one in runs.items()}, REPLAYS)
+        return {
+            events: Loaded(
+                one.load("bench")["version"],
+                median_ms(times, f"ours {events}"),
+                median_ms(times, f"least {events}"),
+                median_ms(replays, f"{events}"),
+                ratio(times, f"ours {events}", f"least {events}"),
+                ratio(times, f"ours {events}", f"ours {10_000}"),
+            )
+            for events, one in runs.items()
+        }
 
 
 def with_attempts(made: Path, attempts: int, more: str = "") -> Any:
@@ -97,35 +141,50 @@ def with_attempts(made: Path, attempts: int, more: str = "") -> Any:
     return workspace
 
 
+NOTED: Any = {"type": "Noted", "v": 1, "at": "2026-11-15T10:00:00.000Z", "by": "bench", "text": "x" * 60, "extra": {}}
+
+
 def fill(workspace: Any, events: int) -> None:
-    """Notes, as any number of turns would leave them, until the run is so long and its tail as long as it gets."""
-    run = workspace.load("bench")
-    noted: Any = {
-        "type": "Noted",
-        "v": 1,
-        "at": "2026-11-15T10:00:00.000Z",
-        "by": "bench",
-        "text": "x" * 60,
-        "extra": {},
-    }
-    each, tail, kept = len(dumps(noted)), 0, 0
-    while run["version"] < events or kept * PATIENCE - tail > 2 * each:
-        room = int((kept * PATIENCE - tail) / each) - 1  # until the state is kept again
-        size = max(1, min(1000, room if run["version"] >= events else events - run["version"]))
-        with workspace.journal.write() as transaction:
+    """Notes, as any number of an engine's turns would leave them, until the run is so long. Its state was kept as long ago as may be."""
+    journal = workspace.journal
+    kept = journal.connection().execute("SELECT kept FROM run WHERE id='bench'").fetchone()[0]
+    journal.hold_open(True)
+    tail = int(kept * journal._patience / len(dumps(NOTED))) - 1
+    append(journal, workspace.load("bench"), events - tail, keep=True)
+    append(journal, workspace.load("bench"), events)
+    journal.hold_open(False)
+
+
+def append(journal: Any, run: Any, until: int, keep: bool = False) -> None:
+    while run["version"] < until:
+        size = min(1000, until - run["version"])
+        with journal.write() as transaction:
+            if keep and run["version"] + size == until:
+                transaction.patience = 0
             for _ in range(size):
-                apply(run, noted)
-            transaction.append("bench", run["version"] - size, [noted] * size, run)
-            tail, kept = transaction._db.execute("SELECT tail, kept FROM run WHERE id='bench'").fetchone()
+                apply(run, NOTED)
+            transaction.append("bench", run["version"] - size, [NOTED] * size, run)
 
 
-def one_load(workspace: Any, events: int) -> Loaded:
-    fill(workspace, events)
+def put_by(workspace: Any, made: Path) -> Any:
+    """The repository as it is now, as another one."""
+    workspace.journal.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    shutil.copytree(workspace.root, made)
+    copied = tenuto.open(str(made))
+    assert replaying(copied)() == copied.load("bench"), "a state that is not what its events make"
+    return copied
+
+
+def loading(workspace: Any) -> Callable[[], Any]:
+    return lambda: workspace.load("bench")
+
+
+def decoding(workspace: Any) -> Callable[[], Any]:
     database = workspace.journal.connection()
+    return lambda: loads(database.execute("SELECT body FROM state WHERE run='bench'").fetchone()[0])
 
-    def least() -> Any:
-        return loads(database.execute("SELECT body FROM state WHERE run='bench'").fetchone()[0])
 
+def replaying(workspace: Any) -> Callable[[], Any]:
     def replay() -> Any:
         run = new_run()
         with workspace.journal.read() as reader:
@@ -133,13 +192,7 @@ def one_load(workspace: Any, events: int) -> Loaded:
                 apply(run, event)
         return run
 
-    run = workspace.load("bench")
-    begun = time.perf_counter()
-    assert replay()["version"] == run["version"] >= events
-    replayed = time.perf_counter() - begun
-    return Loaded(
-        run["version"], calls(lambda: workspace.load("bench"), 15) * 1000, calls(least, 15) * 1000, replayed * 1000
-    )
+    return replay
 
 
 # ---- a restart -------------------------------------------------------------------------------------

@@ -17,6 +17,11 @@ def graph() -> dict[str, list[str]]:
     }
 
 
+def fan() -> dict[str, list[str]]:
+    """As many that wait for nothing."""
+    return {f"{number:04d}": [] for number in range(1, ATTEMPTS + 1)}
+
+
 def followers(items: dict[str, list[str]]) -> dict[str, list[str]]:
     after: dict[str, list[str]] = {name: [] for name in items}
     for name, before in items.items():

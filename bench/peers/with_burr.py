@@ -1,7 +1,7 @@
 """Burr: an action per step, the state saved to SQLite after each (SQLitePersister as it comes).
 
-It has no order of dependencies to run by: its thousand items are one fan-out, four threads, each item an application
-of its own whose state is saved.
+A fan-out has four threads, and each item is an application of its own whose state is saved. There is no order of dependencies
+to run by: it takes no part in the queue.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def chain(folder: Path) -> float:
     return taken
 
 
-def queue(folder: Path) -> float:
+def fan_out(folder: Path) -> float:
     made = (
         ApplicationBuilder().with_actions(fan=Fan()).with_transitions()
         .with_state(done=0).with_entrypoint("fan").with_identifiers(app_id="bench")
@@ -96,4 +96,4 @@ def queue(folder: Path) -> float:
     return taken
 
 
-answer({"chain": chain, "queue": queue})
+answer({"chain": chain, "fan_out": fan_out})

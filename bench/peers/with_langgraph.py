@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from answering import CAP, STEPS, answer, graph
+from answering import ATTEMPTS, CAP, STEPS, answer, fan, graph
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
 
 
 class State(TypedDict):
@@ -43,6 +44,13 @@ def chain(folder: Path) -> float:
     return timed(made, folder, STEPS)
 
 
+def fan_out(folder: Path) -> float:
+    made = StateGraph(State)
+    made.add_node("work", step)
+    made.add_conditional_edges(START, lambda state: [Send("work", {"done": 0}) for _ in fan()], ["work"])
+    return timed(made, folder, ATTEMPTS)
+
+
 def queue(folder: Path) -> float:
     made, items = StateGraph(State), graph()
     for name in items:
@@ -52,4 +60,4 @@ def queue(folder: Path) -> float:
     return timed(made, folder, len(items))
 
 
-answer({"chain": chain, "queue": queue})
+answer({"chain": chain, "fan_out": fan_out, "queue": queue})

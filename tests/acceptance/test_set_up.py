@@ -35,9 +35,9 @@ class Machine:
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
 
-    def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(ROOT / "scripts" / script)],
+            [str(ROOT / "scripts" / script), *words],
             check=False,
             capture_output=True,
             text=True,
@@ -118,6 +118,15 @@ def test_missing_programs_are_named_where_they_cannot_be_installed(machine: Mach
         in done.stderr
     )
     assert ("Unable to fetch" in done.stderr) == (user == "0")
+
+
+def test_what_bench_lacks_is_named_as_not_measured(machine: Machine) -> None:
+    """Its own list: jq and ripgrep to compare with, strace and valgrind to count with."""
+    machine.add("id", "echo 1000")
+    done = machine.run("system-tools", "bench")
+    assert done.returncode == 0
+    assert "what needs them will be named as not measured" in done.stderr
+    assert all(name in done.stderr for name in ("jq", "ripgrep", "strace", "valgrind"))
 
 
 def test_a_test_that_lacks_a_program_skips_and_names_it(

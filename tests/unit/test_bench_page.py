@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as tree
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from bench import page
+from bench import environments, measured, page
 from bench.__main__ import PARTS, main
-from bench.drawing import draw
+from bench.drawing import apart, draw
 from bench.measured import Bars, Curves, Figure, Section, Table, interleave, number, ratio
 
 PLOTS = [
@@ -21,6 +22,8 @@ PLOTS = [
         "ms",
         [100, 1000, 10_000],
         {"Tenuto": [0.4, 0.4, 0.4], "reading <all>": [0.0, 64, 808]},
+        1.0,
+        "looking",
     ),
 ]
 
@@ -61,6 +64,41 @@ def test_a_plot_is_a_picture_with_every_name_in_it(plot: Bars | Curves) -> None:
     words = "".join(tree.fromstring(draw(plot)).itertext())
     names = [name for name, _ in plot.rows] if isinstance(plot, Bars) else list(plot.series)
     assert plot.title in words and all(name in words for name in names)
+
+
+def test_a_target_is_drawn_and_says_what_it_is_for() -> None:
+    words = [part.text for part in tree.fromstring(draw(PLOTS[1])) if part.text]
+    assert "- - target of looking: 1 ms" in words
+
+
+def test_names_that_end_at_the_same_height_are_not_written_across_each_other() -> None:
+    """Nor among the words of the axis, which begin below `lowest`."""
+    placed = [y for y, _, _ in apart([(50.0, "a", ""), (285.0, "b", ""), (286.0, "c", ""), (287.0, "d", "")], 292.0)]
+    assert placed[0] == 50.0 and placed[-1] <= 292.0
+    assert all(below - above >= 16 for above, below in pairwise(placed))
+
+
+@pytest.mark.skipif(measured.file_system(Path("/dev/shm")) != "tmpfs", reason="/dev/shm is no tmpfs here")
+def test_nothing_durable_is_measured_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many systems keep /tmp in memory, where a flush costs nothing. Who names a folder gets that one."""
+    monkeypatch.setattr(measured, "ROOT", tmp_path)
+    monkeypatch.setattr(measured.tempfile, "tempdir", "/dev/shm")
+    monkeypatch.delenv("TMPDIR", raising=False)
+    with measured.folder() as made:
+        assert made.is_relative_to(tmp_path / ".bench")
+    monkeypatch.setenv("TMPDIR", "/dev/shm")
+    assert measured.scratch() == Path("/dev/shm")
+
+
+def test_a_peer_that_cannot_be_installed_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pip's own words are kept; the others are measured all the same."""
+    monkeypatch.setattr(environments, "HOME", tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    with pytest.raises(environments.Unavailable, match=r"No matching distribution found for typer.*package index.*make bench"):
+        environments.install("typer")
+    assert "typer" in (tmp_path / "typer.log").read_text() and not (tmp_path / "typer" / "ready").exists()
 
 
 def test_everybody_takes_turns_and_a_slow_round_counts_for_both() -> None:
