@@ -17,6 +17,7 @@ nobody else's doing, and no test runs over half-written files.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from tenuto.core.budget import time_left
@@ -30,7 +31,7 @@ from tenuto.drivers.jobs import Job
 from tenuto.drivers.trees import tree_name
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import Refused
-from tenuto.files.places import place
+from tenuto.files.places import Place, place, write_all
 from tenuto.supervise.masking import SHORTEST, masked, values
 from tenuto.workspace.turn import Turn
 
@@ -171,16 +172,26 @@ def _leak(engine: Any, job: Job, paths: list[str]) -> str:
 
 def _hide_in_memory(engine: Any, job: Job) -> None:
     """memory.md is taken in whoever wrote it, shown to all that come after, and no output that could be refused."""
-    path = os.path.join(engine.workspace.root, job.path("memory.md"))
-    if not engine.settings.get("secrets") or job.isolated or os.path.islink(path) or not os.path.isfile(path):
+    secrets = engine.settings.get("secrets")
+    with suppress(Refused):  # a link or a folder in its place: the turn that would take it in says so
+        spot = place(engine.workspace.root, job.path("memory.md"), create=False) if secrets and not job.isolated else None
+        if spot is not None:
+            with spot:
+                _hide(spot, values(os.environ, secrets))
+
+
+def _hide(spot: Place, secrets: list[bytes]) -> None:
+    text = spot.read() or b""
+    hidden = masked(text, secrets)
+    if hidden == text:
         return
-    with open(path, "rb+") as file:
-        text = file.read()
-        hidden = masked(text, values(os.environ, engine.settings["secrets"]))
-        if hidden != text:
-            file.seek(0)
-            file.write(hidden)
-            file.truncate()
+    aside = f".{spot.name}.without"
+    file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=spot.fd)
+    try:
+        write_all(file, hidden)
+    finally:
+        os.close(file)
+    os.replace(aside, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
 
 
 def _leaking(engine: Any, job: Job, paths: list[str]) -> dict[str, str]:
