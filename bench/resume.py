@@ -9,6 +9,7 @@ restart    a process that finds a run of 10,000 events and goes on with it, from
 from __future__ import annotations
 
 import asyncio
+import hashlib  # noqa: F401  # a program that stays has it; Tenuto uses what is there
 import shutil
 import statistics
 import subprocess

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from sys import modules
 from time import time_ns
 
 from tenuto.core.times import iso
+from tenuto.encoding import hash_faster
 from tenuto.stores.sqlite import SqliteJournal
 from tenuto.workspace.locate import locate
 from tenuto.workspace.turn import Workspace
@@ -39,6 +41,8 @@ class LazyDialects(dict[str, "Any"]):
 
 def open_workspace(path: str = ".", *, clock: Clock | None = None, by: str = "user") -> Workspace:
     """The repository that `path` lies in. Nothing is created until something is written."""
+    if "_hashlib" in modules:  # a program that has OpenSSL already uses it; it would cost a hook its whole time
+        hash_faster()
     return open_at(*locate(path), clock=clock, by=by)
 
 

@@ -83,3 +83,21 @@ def test_a_hash_is_sha_256_however_it_is_made(faster: bool, monkeypatch: pytest.
         data = bytes(range(256)) * 20
         assert encoding.sha256(data[:size]).hexdigest() == hashlib.sha256(data[:size]).hexdigest()
         assert encoding.digest(data[:size]) == hashlib.sha256(data[:size]).hexdigest()
+
+
+@pytest.mark.parametrize("before", ["", "import hashlib"])
+def test_a_program_that_has_openssl_hashes_with_it_and_nobody_else_loads_it(tmp_path: Path, before: str) -> None:
+    """It takes a third of the time per hash, and as much as a whole hook to load."""
+    program = f"""
+import sys
+sys.path.insert(0, sys.argv[1])
+{before}
+import tenuto
+tenuto.open(sys.argv[2])
+from tenuto import encoding
+print("_hashlib" in sys.modules, encoding._long_sha256.__module__, encoding.digest(b"x" * 200))
+"""
+    words = [sys.executable, "-I", "-S", "-c", program, str(ROOT), str(tmp_path)]
+    loaded, module, found = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    assert (loaded, module == "_hashlib") == (str(bool(before)), bool(before))
+    assert found == hashlib.sha256(b"x" * 200).hexdigest()
