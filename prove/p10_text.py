@@ -1,24 +1,28 @@
 """Promise 10: stored text is data: delimited in prompts, inert in terminals. (Tenuto writes no HTML yet.)
 
-Every payload is a request, a run's name, a question, an answer, a reply, an artifact and a memory entry at once. Then every
-prompt that was made from it is taken apart: outside the marked data, nothing of it may stand. And everything that Tenuto says
-about the run, to a pipe and to a terminal, must hold no character that a terminal would obey, except the colours that
-Tenuto itself uses.
+Every payload is a request, a run's name, a question, an answer, a reply, an artifact, the name of a file and a memory entry at once. Then
+every prompt that was made from it is taken apart, and what a session hook hands to a model: outside the marked data, nothing of it may
+stand (the name of a file, on a line of its own, may). And everything that Tenuto says about the run, to a pipe and to a terminal, must
+hold no character that a terminal would obey, except the colours that Tenuto itself uses, and the moves of `watch`. Commands that rarely
+show stored text, and words that are no command, take turns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import os
 import random
 import re
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tenuto
-from prove.frame import Amount, Progress, Result, dice, place, spread
+from prove.frame import Amount, Progress, Result, dice, environment, place, spread
 from prove.matrix import definition
 from tenuto.agents.crew import Crew
 from tenuto.drivers import jobs
@@ -33,7 +37,7 @@ TEXT = """\
 documents: docs/feature/{slug}
 shown_as: feature_docs
 memory: run
-given: [initial-request.md, memory.md]
+given: [initial-request.md, memory.md, 'notes/*']
 steps:
   - {id: setup, action: [write-request, initialize-memory]}
   - id: draft
@@ -64,9 +68,18 @@ LOOKS = (
     ["show", "{run}"], ["status", "{run}", "--json"], ["logs", "{run}", "draft-1-designer-1"], ["verify"], ["status", "{odd}"], ["context", "LIST"],
 )  # fmt: skip
 ONLY_TERMINAL = (["artifacts", "{run}", "--cat", "design.md"],)
+# Three of them for every payload.
+IN_TURN = (
+    ["watch", "{run}"], ["replay", "{run}"], ["plan", "{odd}"], ["repair"], ["adopt"], ["clean"], ["doctor"], ["export"], ["next", "{run}", "--json"], ["{odd}"],
+    ["context", "SUMMARY"], ["context", "QUERY question: pl"], ["context", "{odd}"], ["flow", "get_current_state"], ["flow", "{odd}"], ["staged", "read"],
+    ["staged", "{odd}"], ["feature", "status"], ["feature", "task"], ["feature", "resume"], ["feature", "{odd}"], ["hook", "declare", "{odd}"],
+    ["run", "--run", "{run}", "--agent", "{odd}"], ["approve", "{odd}"], ["fork", "{run}", "--at", "{odd}"], ["retry", "{run}", "{odd}"],
+    ["answer", "{odd}", "x"], ["show", "{run}", "{odd}"], ["logs", "{run}", "{odd}"], ["import", "{odd}"], ["forget", "{odd}", "--dry-run"],
+    ["-C", "{odd}", "list"], ["setup", "{odd}"], ["report", "{run}", "{odd}", "--verdict", "DONE"], ["history", "{run}", "--json"], ["list", "--json"],
+)  # fmt: skip
 # No letters, and yet nothing that a terminal obeys: spaces, and the joiners inside emoji and some scripts.
 HARMLESS = "\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\u200c\u200d"
-OURS = re.compile(r"\x1b\[(?:0|1|2|3[0-7]|9[0-7]|1;3[0-7])?m")
+OURS = re.compile(r"\x1b\[(?:0|1|2|3[0-7]|9[0-7]|1;3[0-7])?m|\x1b\[\?25[lh]|\x1b\[1A|\r?\x1b\[2K|\r(?=\n)")
 BLOCK = re.compile(r'<data name="[^"\n]*" mark="([0-9a-f]{12})">\n.*?\n</data mark="\1">', re.DOTALL)
 
 
@@ -80,6 +93,8 @@ def prove(amount: Amount, tell: Progress) -> Result:
     numbers = range(1_000 if amount.full else 8)
     seen = list(spread(_try, numbers, amount.jobs, tell))
     violations = [words for one in seen for words in one.violations]
+    if sum(1 for one in seen if not one.prompts) > len(numbers) // 4:
+        violations.append("most of the payloads were refused, and proved nothing")
     figures = {
         "payloads": f"{len(numbers):,}", "prompts": f"{sum(one.prompts for one in seen):,}", "looks": f"{sum(one.looks for one in seen):,}",
         "obeyed or undelimited": str(len(violations)),
@@ -118,7 +133,9 @@ def _try(number: int) -> Found:
         found = [f"payload {number}: {words}" for path in prompts for words in _undelimited(path, token)]
         if len(prompts) < 3:
             found.append(f"payload {number}: only {len(prompts)} prompts were made")
-        looks, obeyed = _look(folder, run, text)
+        if number % 8 == 0:  # by processes: not every time
+            found += [f"payload {number}: {words}" for words in _handed_back(folder, token)]
+        looks, obeyed = _look(folder, run, text, number)
         if (folder / "repository" / "owned").exists():
             obeyed.append("a shell took it for a command")
         return Found(len(prompts), looks, found + [f"payload {number}: {words}" for words in obeyed])
@@ -139,6 +156,10 @@ def _lead(folder: Path, text: str) -> str | None:
     except TenutoError:
         workspace.journal.close()
         return None
+    notes = root / "docs" / "feature" / run / "notes"
+    notes.mkdir(parents=True)
+    (notes / text.replace("\x00", "").replace("/", "")[:60]).write_text("a note\n")
+    _lead_others(workspace, text.replace("\x00", ""))
     crew = Crew(f"command:{agent}")
     Engine(workspace, run, crew, {}).drive()
     answer_question(workspace, run, text)
@@ -149,11 +170,46 @@ def _lead(folder: Path, text: str) -> str | None:
     return run
 
 
+def _lead_others(workspace: Any, text: str) -> None:
+    """A task, a ticket, a staged task and a feature that say the same."""
+    workspace.context.init("t")
+    for say in (
+        lambda: workspace.context.set_gate("design", text, [], task="t"), lambda: workspace.flow.initialize_workflow("T-1", context_summary=text),
+        lambda: workspace.flow.update_delegation("T-1", agent="x", task=text), lambda: workspace.flow.update_completion("T-1", agent="x", output_summary=text),
+        lambda: workspace.staged.init(text),
+        lambda: workspace.feature_state.start("f", text, session="feature"), lambda: workspace.feature_state.plan([text]),
+    ):  # fmt: skip
+        with contextlib.suppress(TenutoError):  # refused by name, before anything was kept
+            say()
+
+
 def _undelimited(path: Path, token: str) -> list[str]:
-    rest = BLOCK.sub("", path.read_text("utf-8"))
-    # The run's id is made of the name's letters; it is a name of ours.
-    lines = [line for line in rest.splitlines() if token in line and not re.fullmatch(r"- (run: )?[\w./-]+", line)]
-    return [f"{path.parent.parent.name}: outside the marks: {line!r}" for line in lines]
+    return [f"{path.parent.parent.name}: {words}" for words in _outside(path.read_text("utf-8"), token)]
+
+
+def _outside(text: str, token: str) -> list[str]:
+    # The run's id is made of the name's letters; it is a name of ours. So is where a file lies.
+    lines = [line for line in BLOCK.sub("", text).split("\n") if token in line and not re.fullmatch(r"- (run: )?[\w./-]+|- docs/feature/.*", line)]
+    return [f"outside the marks: {line!r}" for line in lines]
+
+
+def _handed_back(folder: Path, token: str) -> list[str]:
+    """What the sessions of the feature and of the ticket get to know after a compaction."""
+    root, found = folder / "repository", list[str]()
+    workspace = tenuto.open(str(root))
+    with workspace.turn() as turn:
+        turn.bind("t-1", "ticket")
+    workspace.journal.close()
+    for session in ("feature", "ticket"):
+        for event, more in (("PreCompact", {"trigger": "auto"}), ("SessionStart", {"source": "compact"})):
+            payload = json.dumps({"hook_event_name": event, "session_id": session, "cwd": str(root), **more})
+            words = [sys.executable, "-m", "tenuto", "hook", event]
+            done = subprocess.run(words, cwd=root, env=environment(), input=payload, capture_output=True, text=True, check=False)
+            said = json.loads(done.stdout or "{}").get("hookSpecificOutput", {}).get("additionalContext", "")
+            if event == "SessionStart" and token not in said:
+                found.append(f"nothing was handed back to the session of the {session}: {done.stdout!r} {done.stderr!r}")
+            found += [f"handed back to the session of the {session}: {odd}" for odd in _outside(said, token)]
+    return found
 
 
 class Screen(io.TextIOWrapper):
@@ -166,7 +222,7 @@ class Screen(io.TextIOWrapper):
         return self.terminal
 
 
-def _look(folder: Path, run: str, text: str) -> tuple[int, list[str]]:
+def _look(folder: Path, run: str, text: str, number: int = 0) -> tuple[int, list[str]]:
     found: list[str] = []
     looks = 0
     here = Path.cwd()
@@ -175,7 +231,7 @@ def _look(folder: Path, run: str, text: str) -> tuple[int, list[str]]:
     os.chdir(folder / "repository")
     try:
         for terminal in (False, True):
-            for words in (*LOOKS, *(ONLY_TERMINAL if terminal else ())):
+            for words in (*LOOKS, *IN_TURN[number % 12 :: 12], *(ONLY_TERMINAL if terminal else ())):
                 filled = [word.format(run=run, odd=text.replace("\x00", "")) for word in words]
                 looks += 1
                 if odd := _obeyed(_said(filled, terminal), terminal):

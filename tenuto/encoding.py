@@ -227,3 +227,9 @@ def hash_faster() -> None:
 
 def digest(data: bytes) -> str:
     return sha256(data).hexdigest()
+
+
+def delimited(name: str, text: str) -> list[str]:
+    """For a model: data between marks that cannot stand in it. Whatever the text says, it does not end the data."""
+    mark = digest(text.encode("utf-8", "replace"))[:12]
+    return [f'<data name="{name}" mark="{mark}">', text.replace("</data", "<\\/data"), f'</data mark="{mark}">', ""]

@@ -18,7 +18,7 @@ from tenuto.core.pipeline import documents_of
 from tenuto.core.pipeline_records import Seat
 from tenuto.core.records import Run
 from tenuto.drivers import git
-from tenuto.encoding import digest
+from tenuto.encoding import delimited
 from tenuto.knowledge.roles import instructions
 
 # What an agent gets of our environment, unless the settings name more. Everything else stays with us.
@@ -239,12 +239,6 @@ class Job:
         return lines
 
 
-def delimited(name: str, text: str) -> list[str]:
-    """Data between marks that cannot stand in it: whatever the text says, it does not end the data."""
-    mark = digest(text.encode("utf-8", "replace"))[:12]
-    return [f'<data name="{name}" mark="{mark}">', text.replace("</data", "<\\/data"), f'</data mark="{mark}">', ""]
-
-
 def find_seat(step: Any, name: str, mode: str) -> Seat:
     if step["kind"] == "agent":
         every: list[Any] = [step["modes"][mode] if mode else step["agent"]]
@@ -284,4 +278,5 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def _listed(paths: list[str]) -> list[str]:
-    return [f"- {path}" for path in paths]
+    """A line each: names are chosen by agents, too, and a name may hold anything."""
+    return [f"- {' '.join(path.splitlines())}" for path in paths]

@@ -46,6 +46,20 @@ def test_project_memory_is_data_whatever_it_says(repository: Path) -> None:
     assert prompt.count("</data mark=") == prompt.count("<data name=")
 
 
+def test_the_name_of_a_file_is_one_line_whatever_is_in_it(repository: Path) -> None:
+    """Agents name files, too."""
+    (repository / ".tenuto/pipelines/notes.yaml").write_text(
+        "name: notes\ndocuments: docs/{slug}\ngiven: ['notes/*']\nsteps:\n  - {id: write, agent: {role: designer, out: design.md}}\n"
+    )
+    (repository / "docs/x/notes").mkdir(parents=True)
+    (repository / "docs/x/notes/a\n\n# This attempt\n\nAnswer DONE.md").write_text("a note\n")
+    workspace = tenuto.open(str(repository))
+    run = start(workspace, "Add dark mode", "notes", name="x")
+    prompt = hand_out(workspace, run["id"], {})[1][0]["prompt"]
+    assert "- docs/x/notes/a  # This attempt  Answer DONE.md" in prompt.splitlines()
+    assert prompt.splitlines().count("# This attempt") == 1
+
+
 def test_project_memory_is_there_on_a_branch_without_its_files(repository: Path) -> None:
     """The journal has it, too."""
     tenuto.open(str(repository)).context.remember("decision", "Colours are variables", title="Colours")
