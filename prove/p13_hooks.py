@@ -3,6 +3,7 @@
     forced     an error is raised before one line after the other of a hook's own way through Tenuto, also a second one while
                the first is told: the exit status is 0, the answer is none or an object, nothing is blocked
     images     the cache of bytecode that a hook starts from, damaged in every way
+    streams    standard streams that the host has closed, and a folder that is gone: nothing is said into a file of ours
     recursion  a host whose every program calls the hook again: the second one does nothing
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -55,19 +57,22 @@ def prove(amount: Amount, tell: Progress) -> Result:
     batches += [(name, "script", amount.full) for name in OTHERS]
     if not amount.full:
         batches = [*batches[1:20:5], batches[-2]]
-    total = len(batches) + 2
+    total = len(batches) + 3
     tried, violations = 0, list[str]()
     for count, found in spread(_force, batches, amount.jobs, tell, of=total):
         tried += count
         violations += found
     damaged, found = _damage_images(amount.full)
     violations += found
+    tell(total - 2, total)
+    closed, found = _close_streams(amount.full)
+    violations += found
     tell(total - 1, total)
     depth, found = _recurse(guarded=True)
     violations += found
     tell(total, total)
-    figures = {"errors forced": f"{tried:,}", "damaged images": str(damaged), "depth": str(depth), "hosts broken": str(len(violations))}
-    return Result(tried + damaged + 1, violations, figures)
+    figures = {"errors forced": f"{tried:,}", "damaged images": str(damaged), "closed streams": str(closed), "depth": str(depth), "hosts broken": str(len(violations))}
+    return Result(tried + damaged + closed + 1, violations, figures)
 
 
 def control(amount: Amount) -> Result:
@@ -271,6 +276,35 @@ def _damages(whole: bytes, count: int) -> Any:
             # Into the frame around the code: what is inside is code of ours, as a .pyc is.
             body[chance.randrange(64)] ^= 1 << chance.randrange(8)
             yield f"flipped ({number})", bytes(body)
+
+
+# ---- closed streams --------------------------------------------------------------------------------
+
+CLOSED = ("<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")
+
+
+def _close_streams(full: bool) -> tuple[int, list[str]]:
+    found: list[str] = []
+    cases = [(name, closed) for name in NAMES for closed in CLOSED][:: 1 if full else 9]
+    with place() as folder:
+        root = _repository(folder)
+        gone = folder / "gone"
+        for name, closed in cases:
+            for where in (root, gone):
+                gone.mkdir(exist_ok=True)
+                leave = f"rmdir {gone}; " if where == gone else ""
+                words = shlex.join([sys.executable, "-I", "-S", str(ROOT / "tenuto" / "entrypoints" / "hook.py"), name.partition(".")[0]])
+                payload = json.dumps(_payload(name, root))
+                done = subprocess.run(
+                    ["sh", "-c", f"{leave}{words} {closed}"], cwd=where, input=payload, capture_output=True, text=True, timeout=60, check=False
+                )
+                found += [f"{name} with {closed}: {odd}" for odd in _judge(done.returncode, done.stdout, done.stderr)]
+            said = [path for path in ("lock", "queue") if (root / ".git" / "tenuto" / path).read_bytes() not in (b"", b"1")]
+            found += [f"{name} with {closed}: something was said into {path}" for path in said]
+        workspace = tenuto.open(str(root))
+        found += [f"closed streams: {one['message']}" for one in examine(workspace)["findings"] if one["severity"] == "damage"]
+        workspace.journal.close()
+    return 2 * len(cases), found
 
 
 # ---- recursion -------------------------------------------------------------------------------------

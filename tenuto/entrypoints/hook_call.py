@@ -40,11 +40,21 @@ _PROJECT = (b"CLAUDE_PROJECT_DIR", b"GEMINI_PROJECT_DIR")
 def call_and_leave(words: list[str], then: Callable[[], None]) -> NoReturn:
     """Ends the process at once: nobody waits for memory to be given back, and closing the journal would checkpoint it."""
     try:
+        open_closed()
         status = call(words)
         then()
     except BaseException:  # noqa: BLE001  # not even standard error could be written to
         status = 0
     posix._exit(status)
+
+
+def open_closed() -> None:
+    """A standard stream that the host closed leads to /dev/null: its number would be that of the next file of ours, and the answer would go there."""
+    for number in (0, 1, 2):
+        try:
+            posix.fstat(number)
+        except OSError:
+            posix.open("/dev/null", posix.O_RDWR)
 
 
 def call(words: list[str]) -> int:

@@ -196,13 +196,16 @@ def test_the_log_stays_small(tmp_path: Path) -> None:
     assert len(read_log(str(tmp_path / ".tenuto"))) >= 2
 
 
-def test_nobody_listening_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_nobody_listening_is_no_error(tmp_path: Path, closed: str) -> None:
+    """Nor does what would have been said end up in a file of ours, whose number is the closed stream's."""
     feature(tmp_path)
     payload = json.dumps(captured(tmp_path, "claude-2.1.325/PreCompact.auto", session_id=SESSION))
-    script = f"{shlex.join([sys.executable, '-I', '-S', str(HOOK)])} PreCompact >&- 2>&-"
+    script = f"{shlex.join([sys.executable, '-I', '-S', str(HOOK)])} PreCompact {closed}"
     done = subprocess.run(["sh", "-c", script], input=payload.encode(), cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert state(tmp_path)["currentFeature"]["pauseReason"] == "context_limit"
+    assert [(tmp_path / ".tenuto" / name).read_bytes() for name in ("lock", "queue")] == [b"1", b""]
 
 
 def test_sixty_four_hooks_at_once_lose_nothing(tmp_path: Path) -> None:
