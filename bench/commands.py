@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
-from bench.measured import ROOT, Bars, Curves, Figure, Section, Table, folder, median_ms, number, process, ratio
+from bench.measured import (
+    ROOT,
+    Bars,
+    Curves,
+    Figure,
+    Section,
+    Table,
+    folder,
+    git_repository,
+    median_ms,
+    number,
+    process,
+    ratio,
+)
 
 BARE = [sys.executable, "-I", "-S", "-c", "pass"]
 BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tenuto.entrypoints.launch import main; main()"
@@ -37,7 +49,7 @@ COMMANDS = [
 
 def measure() -> Section:
     with folder() as made:
-        os.mkdir(made / ".git")
+        git_repository(made)
         rounds = iter(range(ROUNDS + 3))
 
         def one_round() -> dict[str, tuple[float, float]]:

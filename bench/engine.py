@@ -37,6 +37,7 @@ from bench.measured import (
     Table,
     Times,
     folder,
+    git_repository,
     in_folder,
     interleave,
     median_ms,
@@ -217,8 +218,7 @@ def repository(folder: Path, pipeline: str) -> Any:
     own = folder / ".tenuto" / "pipelines"
     own.mkdir(parents=True)
     (own / "own.yaml").write_text(pipeline)
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    return tenuto.open(str(folder))
+    return tenuto.open(str(git_repository(folder)))
 
 
 # ---- many at a time --------------------------------------------------------------------------------

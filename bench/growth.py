@@ -34,6 +34,7 @@ from bench.measured import (
     Section,
     Table,
     folder,
+    git_repository,
     interleave,
     median_ms,
     number,
@@ -128,8 +129,7 @@ def unhurried(made: Path) -> Iterator[Any]:
     flush = posix.fsync
     posix.fsync = lambda file: None  # type: ignore[assignment]
     try:
-        os.makedirs(made / ".git", exist_ok=True)
-        workspace = tenuto.open(str(made))
+        workspace = tenuto.open(str(git_repository(made)))
         workspace.journal.connection().execute("PRAGMA synchronous=OFF")  # type: ignore[attr-defined]
         yield workspace
         workspace.journal.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # type: ignore[attr-defined]
@@ -219,8 +219,8 @@ def others(docs: Path, runs: int) -> dict[str, Callable[[], object]]:
 
 
 def search_files(docs: Path, word: str) -> None:
-    words = [searcher(), "-rl" if searcher() == "grep" else "-l", word, str(docs)]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    words = ["rg", "-l", "--no-ignore", word] if searcher() == "rg" else ["grep", "-rl", word]
+    subprocess.run([*words, str(docs)], check=True, stdout=subprocess.DEVNULL)
 
 
 def through_files() -> str:

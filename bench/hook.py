@@ -22,7 +22,20 @@ from pathlib import Path
 
 import tenuto
 from bench.environments import Unavailable, install, title
-from bench.measured import ROOT, Bars, Figure, Section, Table, folder, interleave, median_ms, number, process, ratio
+from bench.measured import (
+    ROOT,
+    Bars,
+    Figure,
+    Section,
+    Table,
+    folder,
+    git_repository,
+    interleave,
+    median_ms,
+    number,
+    process,
+    ratio,
+)
 
 HOOK = ROOT / "tenuto" / "entrypoints" / "hook.py"
 BARE = [sys.executable, "-I", "-S", "-c", "pass"]
@@ -127,8 +140,7 @@ def stopping(repository: Path, first: int = 0) -> Callable[[], float]:
 
 def prepare(made: Path, attempts: int, ended: int = 0) -> Path:
     """A feature with as many agents under way as there will be stops, and those before them done."""
-    subprocess.run(["git", "init", "-q", str(made)], check=True)
-    workspace = tenuto.open(str(made))
+    workspace = tenuto.open(str(git_repository(made)))
     workspace.feature_state.start("Bench", "What a hook costs", session=SESSION)
     with workspace.turn() as turn:
         for place in range(attempts):

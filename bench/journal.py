@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tenuto
-from bench.measured import ROOT, Curves, Figure, Section, Table, Times, folder, number, ratio
+from bench.measured import ROOT, Curves, Figure, Section, Table, Times, folder, git_repository, number, ratio
 from tenuto.core.fold import apply, new_run
 from tenuto.stores.sqlite import SqliteJournal
 
@@ -223,8 +223,7 @@ def prepare_run(made: Path) -> None:
 
 def prepare_feature(made: Path) -> None:
     """A run that is shown in a file."""
-    (made / "turns" / ".git").mkdir(parents=True)
-    tenuto.open(str(made / "turns")).feature_state.start("Bench", "Many at once")
+    tenuto.open(str(git_repository(made / "turns"))).feature_state.start("Bench", "Many at once")
 
 
 def count_notes(journal: Any, run: str) -> int:

@@ -165,6 +165,12 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
+def git_repository(place: Path) -> Path:
+    """A real one: an empty .git is none, and whoever looks for the repository would find the one around it."""
+    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    return place
+
+
 def in_folder(work: Callable[[Path], float]) -> float:
     with folder() as made:
         return work(made)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tenuto
 from bench import environments, measured, page
 from bench.__main__ import PARTS, main
 from bench.drawing import apart, draw
@@ -88,6 +89,13 @@ def test_nothing_durable_is_measured_in_memory(tmp_path: Path, monkeypatch: pyte
         assert made.is_relative_to(tmp_path / ".bench")
     monkeypatch.setenv("TMPDIR", "/dev/shm")
     assert measured.scratch() == Path("/dev/shm")
+
+
+def test_what_is_measured_inside_a_repository_leaves_it_alone(tmp_path: Path) -> None:
+    """.bench/ lies in one, and TMPDIR may."""
+    around = measured.git_repository(tmp_path / "around")
+    inside = measured.git_repository(around / "scratch" / "measured")
+    assert tenuto.open(str(inside)).root == str(inside)
 
 
 def test_a_peer_that_cannot_be_installed_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
