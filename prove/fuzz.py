@@ -43,7 +43,7 @@ STAGED_FIELDS = (
     "pipelineProfile", "taskAnalysis", "coverageThreshold", "maxFixAttempts", "minBlockSeverity", "version", "stages", "currentPhase",
 )  # fmt: skip
 FEATURE = ("start", "answer", "task", "status", "resume", "cancel", "done", "skip")
-HOOKS = ("SessionStart", "PreCompact", "SubagentStart", "SubagentStop", "PreToolUse", "PostToolUse", "Stop", "task_update")
+HOOKS = ("SessionStart", "PreCompact", "SubagentStart", "SubagentStop", "PreToolUse", "PostToolUse", "Stop", "UserPromptSubmit", "BeforeAgent", "task_update")
 PAYLOADS = [
     json.loads(path.read_text())["stdin"] for path in sorted((ROOT / "tests" / "data" / "payloads").glob("*/*.json"))
 ] + [

@@ -32,7 +32,7 @@ NAMES = (
     "SessionStart.resume", "Stop", "UserPromptSubmit",
 )  # fmt: skip
 # Of other hosts, and of those that call without a session: other payloads, other answers, other ways to fail.
-OTHERS = ("gemini-0.61.0/BeforeTool.write_file", "codex-0.166.0/PreToolUse.apply_patch", "seed/task_update", "seed/SubagentStop")
+OTHERS = ("gemini-0.61.0/BeforeTool.write_file", "gemini-0.61.0/BeforeTool.invoke_agent", "gemini-0.61.0/BeforeAgent", "codex-0.166.0/PreToolUse.apply_patch", "seed/task_update", "seed/SubagentStop")
 SEED: dict[str, Any] = {
     "task_update": {"type": "task_update", "taskId": 1, "newStatus": "completed", "timestamp": "2026-01-02T03:04:05Z"},
     "SubagentStop": {"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "timestamp": "2026-01-02T03:04:05Z"},

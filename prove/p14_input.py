@@ -1,6 +1,6 @@
 """Promise 14: any input is answered or refused by name.
 
-Commands of all five dialects, hook payloads, state files, pipelines and settings: drawn at random, half of them nearly right, so
+Commands of all five dialects, hook payloads, calls of MCP tools, state files, pipelines and settings: drawn at random, half of them nearly right, so
 that they get past the first check. Each is given to the entry point that users reach; an answer must be printable,
 and anything but an answer must be one of Tenuto's own errors, with a code. Everything else would be a traceback, or the
 words "unexpected".
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from prove.frame import Amount, Progress, Result, alone, dice, merged, place, spread
-from prove.fuzz import FEATURE, FLOW, FLOW_FIELDS, HOOKS, STAGED, STAGED_FIELDS, Fuzz
+from prove.fuzz import FEATURE, FLOW, FLOW_FIELDS, HOOKS, NUMBERS, STAGED, STAGED_FIELDS, Fuzz
 from prove.looking import impatient, opened
 from prove.scenes import PIPELINE
 from tenuto.encoding import NotJson, dumps, loads_strict
@@ -113,7 +113,7 @@ class User:
         self.root, self.workspace, self.fuzz = root, workspace, fuzz
         self.ways: list[tuple[Callable[[], tuple[str, Callable[[], Any]]], float]] = [
             (self.context, 0.30), (self.flow, 0.24), (self.staged, 0.10), (self.feature, 0.10), (self.hook, 0.16),
-            (self.file, 0.08), (self.program, 0.01), (self.definition, 0.01),
+            (self.file, 0.08), (self.program, 0.01), (self.definition, 0.01), (self.mcp, 0.005),
         ]  # fmt: skip
 
     def try_one(self) -> str:
@@ -264,6 +264,35 @@ class User:
             return status
 
         return f"tenuto {words!r}"[:400], call
+
+    def mcp(self) -> tuple[str, Callable[[], Any]]:
+        from tenuto.entrypoints.mcp.calls import Desk
+
+        dice, desk = self.fuzz.dice, Desk(self.workspace)
+        tool = dice.choice(desk.tools)
+        needed = tool.arguments.get("required", ())
+        given: Any = {name: self._argument(name, kind) for name, kind in tool.arguments["properties"].items() if name in needed or dice.random() < 0.5}
+        if dice.random() < 0.1:
+            given = {**given, self.fuzz.text(): self.fuzz.value(2)} if dice.random() < 0.7 else self.fuzz.value(2)
+        return f"mcp {tool.name} {given!r}"[:400], lambda: desk.call(tool.name, given)
+
+    def _argument(self, name: str, schema: Any) -> Any:
+        """Mostly of the right type: what is not is refused before anybody looks at it."""
+        dice = self.fuzz.dice
+        if dice.random() < 0.15:
+            return self.fuzz.value(2)
+        if name in ("run", "artifact", "pipeline", "attempt") and dice.random() < 0.7:
+            return dice.choice(("dark-mode", "t-1", "add-dark-mode", "prove", "spec", "first-1-implementer-1"))
+        match schema["type"]:
+            case "integer":
+                return dice.choice(NUMBERS)
+            case "boolean":
+                return dice.random() < 0.5
+            case "array":
+                return [self._argument("", schema["items"]) for _ in range(dice.randrange(3))]
+            case "object":
+                return {key: self._argument(key, kind) for key, kind in schema["properties"].items() if dice.random() < 0.5}
+        return dice.choice(schema["enum"]) if "enum" in schema else self.fuzz.plausible(name)
 
     def definition(self) -> tuple[str, Callable[[], Any]]:
         from tenuto.drivers.settings import read_settings

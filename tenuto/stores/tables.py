@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 REPO = "@"  # the repository's own stream; no slug can be this
 PATIENCE = 0.5  # a state is kept again when the events since make up this share of it
 _KEEP_BODIES = 8
+_MOST = (1 << 63) - 1  # SQLite counts no further
 _EMPTY_CHAIN = bytes(32)
 _ROW = "id, created, seq, chain, dialects, card, open_in"
 
@@ -147,7 +148,7 @@ class SqliteReader:
     def runs(self, *, dialect: str = "", limit: int = -1) -> list[Json]:
         query = f"SELECT {_ROW}, digest FROM run WHERE id<>'@' AND instr(dialects, ?) ORDER BY created DESC, id LIMIT ?"
         shown_in = f",{dialect}," if dialect else ","  # which stands in all of them
-        rows = self._db.execute(query, (shown_in, limit)).fetchall()
+        rows = self._db.execute(query, (shown_in, min(limit, _MOST))).fetchall()
         for row in rows:
             self._check_row(row)
         if len(rows) != limit:

@@ -193,6 +193,7 @@ def test_runs_are_listed_newest_first_and_by_dialect(journal: Any) -> None:
     with journal.read() as reader:
         assert [card["id"] for card in reader.runs()] == ["r3", "r2", "r1"]
         assert [card["id"] for card in reader.runs(limit=1)] == ["r3"]
+        assert len(reader.runs(limit=10**30)) == 3
         assert reader.runs(dialect="flow") == []
         assert len(reader.runs(dialect="context")) == 3
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from prove import attacker
-from tenuto.entrypoints.cli.program import COMMANDS, SPOKEN
+from pathlib import Path
+
+from prove import attacker, fuzz, p09_secrets, p10_text, p13_hooks, p14_input
+from tenuto.drivers.hooks import _HANDLERS
+from tenuto.entrypoints.cli.program import COMMANDS, SECTIONS, SPOKEN
 from tenuto.entrypoints.feature import VERBS
 from tenuto.entrypoints.staged import OPERATIONS
+from tenuto.hosts.hearing import EVENTS, hear
 
 
 def tried(*first: str) -> set[str]:
@@ -23,3 +27,23 @@ def test_an_agent_tries_every_word_of_a_dialect_that_leads_on() -> None:
     assert set(VERBS) - tried("feature") == {"start", "task", "status", "cancel"}
     records = {"init", "read", "owner", "stop", "record-output", "record-review", "record-coverage", "record-failure", "validate-gate"}
     assert set(OPERATIONS) - tried("staged") == records
+
+
+def test_every_command_that_looks_is_searched_for_secrets_and_for_what_a_terminal_obeys() -> None:
+    for looks in (p09_secrets.LOOKS, (*p10_text.LOOKS, *p10_text.IN_TURN)):
+        assert set(SECTIONS["Look"]) | {"plan", "export", "verify", "doctor", "adopt", "repair", "clean", *SPOKEN} - {"hook"} <= {words[0] for words in looks}
+
+
+def test_every_command_is_given_what_nobody_would_type() -> None:
+    """The others wait (watch, mcp), write where their user says, or have their own tests for what they read."""
+    assert set(COMMANDS) - set(p14_input.NAMES) == {"watch", "mcp", "export", "import", "setup", "doctor", "completion"}
+    assert set(fuzz.STAGED) == set(OPERATIONS) and set(VERBS) - set(fuzz.FEATURE) == {"commit"}
+    assert {EVENTS[name] for name in fuzz.HOOKS} | {"Delegation"} == set(_HANDLERS)
+
+
+def test_an_error_is_forced_in_every_hook() -> None:
+    heard = [
+        hear(name.rpartition("/")[2].partition(".")[0], p13_hooks._payload(name, Path("/nowhere")))["event"]
+        for name in (*p13_hooks.NAMES, *p13_hooks.OTHERS)
+    ]
+    assert set(heard) == set(_HANDLERS)
