@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 REPO = "@"  # the repository's own stream; no slug can be this
 PATIENCE = 0.5  # a state is kept again when the events since make up this share of it
 _KEEP_BODIES = 8
+_AT_ONCE = 200  # events that are decoded together when a run is folded: a third less time for each
 _MOST = (1 << 63) - 1  # SQLite counts no further
 _EMPTY_CHAIN = bytes(32)
 _ROW = "id, created, seq, chain, dialects, card, open_in"
@@ -91,14 +92,16 @@ class SqliteReader:
         if row and row[1] == FOLD_VERSION and hash_of(row[2]) == row[3]:
             seq, state = row[0], loads(row[2])  # else it is only a cache; `tenuto verify` names it
         last = b""
-        for event, chain in self._events(run, seq):
-            last = chain
-            try:
-                apply_event(state, event)
-            except KeyError as missing:
-                from tenuto.stores.faults import unknown_event
+        for rows in self._rows(run, seq, _AT_ONCE):
+            last = rows[-1][4]
+            for told in loads(f"[{','.join([row[1] for row in rows])}]"):
+                event = upgrade(told, run)
+                try:
+                    apply_event(state, event)
+                except KeyError as missing:
+                    from tenuto.stores.faults import unknown_event
 
-                raise unknown_event(run, event, missing) from None
+                    raise unknown_event(run, event, missing) from None
         head = self._db.execute(f"SELECT {_ROW}, digest FROM run WHERE id=?", (run,)).fetchone()
         if head is not None:
             self._check_row(head)
@@ -122,25 +125,26 @@ class SqliteReader:
         return int(self._value("SELECT seq FROM run WHERE id=?", run, 0))
 
     def events(self, run: str, after: int = 0) -> Iterator[Json]:
-        for event, _ in self._events(run, after):
-            yield event
+        for [row] in self._rows(run, after, 1):
+            yield upgrade(loads(row[1]), run)
 
-    def _events(self, run: str, after: int) -> Iterator[tuple[Json, bytes]]:
-        """Each with the chain up to it. A row stands where it was written: behind the one before it, which its chain names."""
-        rows = self._db.execute(
+    def _rows(self, run: str, after: int, size: int) -> Iterator[list[Any]]:
+        """So many at a time, each as it was written: behind the one before it, which its chain names (the last of a row)."""
+        cursor = self._db.execute(
             "SELECT seq, body, digest, redacted, chain FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
         )
         before = b"" if after else _EMPTY_CHAIN
-        for seq, body, digest, redacted, chain in rows:
-            found = hash_of(body)
-            after += 1
-            whole = found == digest or (found and redacted and f'"{found.hex()}"' in redacted and type(digest) is bytes)
-            if not whole or seq != after or type(chain) is not bytes or (before and sha256(before + digest).digest() != chain):
-                from tenuto.stores.faults import not_as_written
+        while rows := cursor.fetchmany(size):
+            for seq, body, digest, redacted, chain in rows:
+                found = hash_of(body)
+                after += 1
+                whole = found == digest or (found and redacted and f'"{found.hex()}"' in redacted and type(digest) is bytes)
+                if not whole or seq != after or type(chain) is not bytes or (before and sha256(before + digest).digest() != chain):
+                    from tenuto.stores.faults import not_as_written
 
-                raise not_as_written(f"event {after} of run {run}", self._path)
-            before = chain
-            yield upgrade(loads(body), run), chain
+                    raise not_as_written(f"event {after} of run {run}", self._path)
+                before = chain
+            yield rows
 
     def has_key(self, run: str, key: str) -> bool:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None

@@ -10,6 +10,7 @@ import pytest
 import tenuto
 from tenuto.encoding import dumps
 from tenuto.errors import Damaged
+from tenuto.stores.tables import SqliteReader
 from tenuto.workspace.repair import repair
 
 
@@ -40,6 +41,26 @@ def everything(workspace: Any) -> str:
 
 # A whole row where another one was, as a pointer of an index that is off shows it.
 _IN_ANOTHERS_PLACE = "UPDATE event SET (body, digest, chain) = (SELECT body, digest, chain FROM event WHERE run='dark-mode' AND"
+
+
+def test_a_long_run_is_what_its_events_say_and_refused_where_one_does_not(root: Path) -> None:
+    """Events are decoded by the hundred: the first and last of each hundred are compared as all others are, also with the one before."""
+    workspace: Any = tenuto.open(str(root))
+    with workspace.turn() as turn:
+        for number in range(500):
+            turn.do("dark-mode", {"do": "Note", "text": f"note {number}"})
+    kept = workspace.load("dark-mode")
+    database = workspace.journal.connection()
+    database.execute("DELETE FROM state WHERE run='dark-mode'")
+    assert workspace.load("dark-mode") == kept
+    for number in (1, 2, 199, 200, 201, 202, 400, 401, kept["version"]):
+        database.execute("BEGIN")
+        earlier = f"{_IN_ANOTHERS_PLACE} seq={number - 1 or 2}) WHERE run='dark-mode' AND seq={number}"
+        database.execute(earlier)
+        with pytest.raises(Damaged, match=f"event {number} of run dark-mode"):
+            SqliteReader(database, "journal.db").load("dark-mode")
+        database.execute("ROLLBACK")
+    close(workspace)
 
 
 @pytest.mark.parametrize(
