@@ -212,7 +212,7 @@ APPROVALS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("by a person", lambda workspace: decide_gate(workspace, RUN, "approve", "", {})),
     ("by a person who saw it", lambda workspace: decide_gate(workspace, RUN, "approve", "", {}, gate="gate-1")),
     ("over MCP", _over_mcp),
-    ("in advance", lambda workspace: session._decide_in_advance(workspace, RUN, "approve")),
+    ("in advance", lambda workspace: session._decide_in_advance(workspace, RUN, "approve", {})),
 )
 
 

@@ -18,6 +18,7 @@ from tenuto.drivers.bound import definition_of, pipeline_of
 from tenuto.drivers.local import Engine
 from tenuto.drivers.notices import notify
 from tenuto.drivers.persons import decide_gate, hash_of
+from tenuto.drivers.protection import proof
 from tenuto.drivers.start import check_crew
 from tenuto.workspace.guard import refuse_attempts, require_person
 from tenuto.workspace.turn import Turn, Workspace
@@ -42,7 +43,7 @@ def sit(
         if run["status"] != "waiting_gate":
             break
         if in_advance:
-            run = _decide_in_advance(workspace, name, in_advance)
+            run = _decide_in_advance(workspace, name, in_advance, settings)
             continue
         told = ask(run) if ask is not None else None
         if told is None:
@@ -84,9 +85,10 @@ def remember(turn: Turn, name: str, crew: Any) -> None:
         turn.do(name, {"do": "ChangeSettings", "changes": {"crew": said}})
 
 
-def _decide_in_advance(workspace: Workspace, name: str, decision: str) -> Run:
+def _decide_in_advance(workspace: Workspace, name: str, decision: str, settings: dict[str, Any]) -> Run:
     with workspace.turn() as turn:
         run = turn.existing(name)
+        proof(workspace.root, run, decision, "", settings, "", "")  # refused where decisions are signed, by the run or by now
         gate = run["gate"]
         shown = [
             {"path": e["path"], "sha256": hash_of(workspace.root, e["path"])} for e in (gate["shown"] if gate else [])

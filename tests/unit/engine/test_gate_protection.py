@@ -116,6 +116,15 @@ def test_an_edit_of_its_file_does_not_end_the_rest_of_a_run(gated: Path) -> None
     assert (refusal.value.details["reason"], workspace.load("x")["status"]) == ("engine-driven", "paused")
 
 
+def test_where_decisions_are_signed_by_now_none_is_given_in_advance(gated: Path, say: Say) -> None:
+    """The stricter counts: what the run began with, and what holds now."""
+    begin(say)
+    (gated / ".tenuto/config.yaml").write_text("gates: signed\n")
+    (gated / ".tenuto/signers").write_text("ada ssh-ed25519 AAAA\n")
+    said = say("run", "--agent", "scripted:answers.yaml", "--no-input=approve", "--json")
+    assert said.error["code"] == "not-signed" and not (gated / "docs/x/built.md").exists()
+
+
 def test_status_names_the_level(gated: Path, say: Say, key: str) -> None:
     begin(say)
     assert "gates are signed" in say("status").out
