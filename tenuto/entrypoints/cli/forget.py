@@ -31,7 +31,7 @@ def command(text: str | None, event: str | None, dry_run: bool) -> Answer:
 
     Journal, state, stored files, renders, logs, search index, projected files, quarantine and
     shelf: the text is replaced by [forgotten], and the bytes are gone from the database file. The
-    chain still verifies. Commits in git, backups and other programs' files are not Tenuto's: look there, too.
+    chain still verifies. Names of runs and files stay: a text that is part of one is refused. Commits in git, backups and other programs' files are not Tenuto's: look there, too.
     """
     from tenuto.workspace.forget import forget
 
