@@ -90,7 +90,8 @@ def _try(case: Case) -> Seen:
         yard.rest(directory)
         alone: list[str] = []
         if case.way == "kill":
-            alone = [f"{case}: {words}" for words in _left([process for name, process in told if name == "agent"])]
+            agents = [process for name, process in told if name == "agent" and case.kind != "hide_below"]  # there it is a daemon's child
+            alone = [f"{case}: {words}" for words in _left(agents)]
             asked = time.monotonic()
             attempts.sweep(yard.root)  # as the next engine does
         late, found = _judge(case, yard, tree, asked)
