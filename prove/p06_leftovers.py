@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from prove import matrix, points
 from prove.frame import Amount, Progress, Result, place, spread
+from tenuto.drivers.checks import GRACE
 from tenuto.supervise import attempts, identity, processes
 from tenuto.supervise.identity import Process
 from tenuto.testing.yard import Yard, lives
@@ -29,7 +30,6 @@ KINDS = {
 ENDS_ITSELF = ("obey", "daemonise", "hide", "flee")
 WAYS = ("limit", "cancel", "kill")
 LIMIT, ALLOWED = 1.0, 2.0
-GRACE = 1.5  # the engine's own
 LEAVING = matrix.AGENT.replace("echo \"start", "setsid sleep 3600 < /dev/null > /dev/null 2>&1 &\necho $! >> {world}/left\necho \"start", 1)
 
 # Nothing is tried again: the next attempt of the same slot would end what was left there, too.

@@ -22,7 +22,7 @@ from tenuto.supervise.watching import wait_any
 
 LIMIT = 1800.0  # seconds, where nothing else is said
 OUT_OF_TIME = "the time that the run may use is over"
-_GRACE = 1.5
+GRACE = 1.0  # seconds between SIGTERM and SIGKILL, for agents too: a time limit binds within two, and those that flee take a while
 _KEPT = 4 << 20  # bytes of output
 _TAIL = 2000  # characters of it that a receipt quotes
 _TOGETHER = 4
@@ -97,7 +97,7 @@ def _launch(where: Where, name: str, directory: str, command: str, limit: float)
     os.makedirs(where.folder, exist_ok=True)
     attempts.launch(directory, {
         "attempt": f"{where.attempt}.{name}", "argv": ["sh", "-c", f"exec 2>&1\n{command}"], "cwd": where.workdir, "stdin": None,
-        "env": where.environment, "limit": limit if where.left is None else min(limit, max(where.left, 0.1)), "grace": _GRACE,
+        "env": where.environment, "limit": limit if where.left is None else min(limit, max(where.left, 0.1)), "grace": GRACE,
         "output_cap": _KEPT, "pool": where.pool, "cap": _TOGETHER,
         **({"masked": list(where.masked)} if where.masked else {}),  # type: ignore[typeddict-item]
     })  # fmt: skip

@@ -28,7 +28,7 @@ from tenuto.core.visits import step_of
 from tenuto.drivers import actions, branches, continuing, delivery, protection, shown
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
-from tenuto.drivers.checks import OUT_OF_TIME, UnderWay
+from tenuto.drivers.checks import GRACE, OUT_OF_TIME, UnderWay
 from tenuto.drivers.jobs import Job
 from tenuto.drivers.settings import time_limit
 from tenuto.drivers.trees import Trees, isolated, tree_name
@@ -39,7 +39,6 @@ from tenuto.workspace.turn import Turn, Workspace
 
 _BACKOFF = 1.0  # seconds before a transient failure is tried again, doubled each time
 _BAD_LUCK = 5  # attempts of one agent that certainly never started, while one engine was at work
-_GRACE = 1.5  # seconds between SIGTERM and SIGKILL: a time limit binds within two
 _OUTPUT_CAP = 32 << 20
 _RESTING = ("paused", "stopped", "parked", "blocked", "waiting_gate")  # nothing more starts
 
@@ -227,7 +226,7 @@ class Engine:
         more = [*self.settings.get("environment", []), *secrets, *continuing.names_for(agent, os.environ)]
         attempts.launch(directory, {
             "attempt": f"{self.name}.{name}.{start}", "argv": [*protection.prefix(self.settings), *told["argv"]], "cwd": job.workdir, "stdin": f"{directory}/prompt",
-            "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": _GRACE,
+            "env": {**job.environment(dict(os.environ), more), **told["env"]}, "limit": self._limit(run, job), "grace": GRACE,
             "output_cap": _OUTPUT_CAP, "pool": f"{self.workspace.state}/slots", "cap": job.pipeline["cap"],
             **({"masked": secrets} if secrets else {}),  # type: ignore[typeddict-item]
         })  # fmt: skip
