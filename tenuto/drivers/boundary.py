@@ -13,6 +13,7 @@ Without git there is no photograph, and boundaries are not checked. Files that g
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from tenuto.drivers import git
@@ -20,6 +21,8 @@ from tenuto.drivers.jobs import Job, allows, matches
 from tenuto.encoding import digest, dumps, loads
 from tenuto.files.places import LARGEST
 from tenuto.workspace.turn import Workspace
+
+_MOMENT = 0.5  # seconds between the writing of a file and its renaming, at most
 
 
 class Boundary:
@@ -92,7 +95,7 @@ class Boundary:
             for path in changed
             if path not in ours and path not in told and not any(allows(member["may"], path) for member in group.values())
         ]
-        outside = self._without_put_back(job, outside)
+        outside = self._without_put_back(job, self._standing(job, outside, flying))
         heavy = [path for path in changed if git.size(os.path.join(job.workdir, path)) > LARGEST]
         if heavy:
             self._save(self._strays, _load(self._strays) | dict.fromkeys(heavy))
@@ -102,6 +105,27 @@ class Boundary:
         running = [name for name in group if name in flying]
         blame = f"{', '.join(running)} were running" if len(running) > 1 else job.name
         return f"files outside the boundary were changed: {_listed(outside)} ({blame})"
+
+    def _standing(self, job: Job, outside: list[str], flying: list[str]) -> list[str]:
+        """Without those that are gone a moment later. Programs write a file beside its place and then rename it: where others are at
+        work in the same tree, one of theirs may have been seen half-way.
+        """
+        if not outside or job.isolated or all(name == job.name for name in flying):
+            return outside
+        was_there = self._was_there(job, outside)
+        until = time.monotonic() + _MOMENT
+        while True:
+            outside = [path for path in outside if path in was_there or os.path.lexists(os.path.join(job.workdir, path))]
+            if not outside or time.monotonic() >= until:
+                return outside
+            time.sleep(_MOMENT / 20)
+
+    def _was_there(self, job: Job, paths: list[str]) -> set[str]:
+        """A file that is gone and was there when the agent started was removed: that is a change."""
+        mine = self._read(job).get(job.name, {})
+        told = git.ask(job.workdir, "ls-tree", "-r", "-z", "--name-only", "--full-tree", mine.get("base") or "HEAD")
+        known = set(told.out.split("\0")) if told.status == 0 else set(paths)
+        return known | set(mine.get("before") or {})
 
     def _around(self, job: Job) -> git.Photograph:
         """What is not committed in the run's own tree, while items work in trees of their own."""
