@@ -17,13 +17,12 @@ nobody else's doing, and no test runs over half-written files.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import Any
 
 from tenuto.core.budget import time_left
 from tenuto.core.decisions.attempts import in_flight
 from tenuto.core.records import Run
-from tenuto.drivers import claims, git, receipts
+from tenuto.drivers import claims, git, leaks, receipts
 from tenuto.drivers.branches import checkpoint
 from tenuto.drivers.checks import OUT_OF_TIME, UnderWay, Where, pursue, settled, titled
 from tenuto.drivers.continuing import may_go_on
@@ -31,8 +30,7 @@ from tenuto.drivers.jobs import Job
 from tenuto.drivers.trees import tree_name
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import Refused
-from tenuto.files.places import Place, place, write_all
-from tenuto.supervise.masking import SHORTEST, masked, values
+from tenuto.files.places import place
 from tenuto.workspace.turn import Turn
 
 Judged = tuple[str, str, dict[str, Any]]
@@ -144,7 +142,7 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     known = _kept(path)
     if known and known["verdict"] == told["verdict"]:
         return known
-    _hide_in_memory(engine, job)
+    leaks.hide_in_memory(engine, job)
     with engine.workspace.turn() as turn:  # whatever was written into memory.md is looked at first
         run = turn.existing(engine.name)
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
@@ -154,7 +152,7 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     unproven = strayed or ("memory.md was changed while only readers ran" if memory_broken else "")
     before = _kept(f"{directory}/before.json")
     receipt = receipts.check(job, before, "" if unproven else told["verdict"], directory)
-    receipt["problem"] = unproven or receipt["problem"] or _leak(engine, job, [*receipt["outputs"], *(changed if job.isolated else [])])
+    receipt["problem"] = unproven or receipt["problem"] or leaks.told(engine, job, [*receipt["outputs"], *(changed if job.isolated else [])])
     if told["verdict"] == "DONE" and not receipt["problem"]:
         receipt["problem"], note = claims.hold(engine, job, before, changed, told["summary"])
         _say(engine, job, note)
@@ -164,53 +162,9 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     return seen
 
 
-def _leak(engine: Any, job: Job, paths: list[str]) -> str:
-    """What holds what was declared secret is not taken in, nor merged; where it stands, it is the agent's doing."""
-    told = [f"the output {git.in_words(path)} holds the value of {name}, which is secret" for path, name in _leaking(engine, job, paths).items()]
-    return told[0] if told else ""
-
-
-def _hide_in_memory(engine: Any, job: Job) -> None:
-    """memory.md is taken in whoever wrote it, shown to all that come after, and no output that could be refused."""
-    secrets = engine.settings.get("secrets")
-    with suppress(Refused):  # a link or a folder in its place: the turn that would take it in says so
-        spot = place(engine.workspace.root, job.path("memory.md"), create=False) if secrets and not job.isolated else None
-        if spot is not None:
-            with spot:
-                _hide(spot, values(os.environ, secrets))
-
-
-def _hide(spot: Place, secrets: list[bytes]) -> None:
-    text = spot.read() or b""
-    hidden = masked(text, secrets)
-    if hidden == text:
-        return
-    aside = f".{spot.name}.without"
-    file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=spot.fd)
-    try:
-        write_all(file, hidden)
-    finally:
-        os.close(file)
-    os.replace(aside, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
-
-
-def _leaking(engine: Any, job: Job, paths: list[str]) -> dict[str, str]:
-    """Those of these files that hold a secret, and which one."""
-    found: dict[str, str] = {}
-    for name in engine.settings.get("secrets", []):
-        value = os.environ.get(name, "").encode("utf-8", "surrogateescape")
-        for path in paths if len(value) >= SHORTEST else ():
-            full = os.path.join(job.workdir, path)
-            if os.path.isfile(full):
-                with open(full, "rb") as file:
-                    if value in file.read():
-                        found.setdefault(path, name)
-    return found
-
-
 def _keep(engine: Any, job: Job, changed: list[str], reason: str) -> str:
     """As a commit on the attempt's branch; what holds a secret stays in its tree."""
-    leaking = _leaking(engine, job, changed)
+    leaking = leaks.found(engine, job, changed)
     return str(engine.trees.keep(job, [path for path in changed if path not in leaking], reason))
 
 

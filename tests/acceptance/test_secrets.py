@@ -56,3 +56,17 @@ def test_an_output_with_a_secret_in_it_is_not_taken_in(ground: Ground, place: Pl
     assert first["verdict"] == "ERROR" and why in first["summary"]
     state = ground.root / ".git" / "tenuto"
     assert [path for path in state.rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()] == []
+
+
+def test_a_file_that_nobody_could_read_whole_is_not_searched_for_one(ground: Ground) -> None:
+    """A sparse file takes no room on the disk, and all of the memory of whoever reads it."""
+    name = ground.start(_01="echo fine > fine.txt", _02="truncate -s 300G code.txt; exit 3")
+    ground.drive(name)
+    assert "fine.txt" in committed(ground)
+
+
+def test_one_that_is_spelled_as_json_spells_it_is_found_too(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", 'with "quotes" in it')
+    (tmp_path / "text").write_text(dumps({"key": 'with "quotes" in it'}))
+    name = ground.start(_01="echo fine > fine.txt", _02=f"cp {tmp_path}/text code.txt")
+    assert "holds the value of MY_TOKEN" in summaries(ground.drive(name))["02-b"]
