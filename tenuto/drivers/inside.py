@@ -85,7 +85,8 @@ class Inside:
                 self._end(turn, definition["pipeline"], attempt, result)
             while wanted := turn.todo(self.name, definition["pipeline"]):
                 if wanted[0]["act"] == "dispatch":
-                    fresh += self._dispatch(turn, definition["pipeline"], run, wanted)
+                    fresh = self._dispatch(turn, definition["pipeline"], run, wanted)
+                    break  # it was everything that can start: nothing more is asked for before one of them ends
                 elif wanted[0]["act"] == "wake" and too_early(wanted[0]["at"], turn.at):
                     break
                 else:

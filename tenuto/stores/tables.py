@@ -260,19 +260,23 @@ class SqliteTransaction(SqliteReader):
         seq, chain, tail, kept, was_open_in, created = row or (0, _EMPTY_CHAIN, 0, 0, None, state.get("created_at", ""))
         if seq != expected:
             raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)
-        rows = []
+        plain, named = [], []
         for event in events:
             body = dumps(event)
             digest = sha256(body.encode()).digest()
             chain = sha256(chain + digest).digest()
             seq += 1
             tail += len(body)
-            rows.append((run, seq, event.get("key"), body, digest, chain))
-        try:
-            self._db.executemany("INSERT INTO event VALUES(?,?,?,?,?,?,NULL)", rows)
-        except IntegrityError:
-            keys = ", ".join(repr(row[2]) for row in rows if row[2] is not None)
-            raise Conflict("duplicate-key", f"run {run} has an event with one of these keys already: {keys}") from None
+            # For bytes and for None, SQLite's module first looks for an adapter, which takes as long as writing them.
+            told = (run, seq, body, bytearray(digest), bytearray(chain))
+            if event.get("key") is None:
+                plain.append(told)
+            else:
+                named.append((*told, event["key"]))
+        if plain:
+            self._db.executemany("INSERT INTO event(run, seq, body, digest, chain) VALUES(?,?,?,?,?)", plain)
+        if named:
+            self._append_named(run, named)
         if tail >= kept * self.patience:
             text = dumps(state)
             kept_as = (run, seq, FOLD_VERSION, text, sha256(text.encode()).digest())
@@ -285,10 +289,17 @@ class SqliteTransaction(SqliteReader):
         sealed = seal((run, created, seq, chain, dialects, text, open_in))
         self._db.execute(
             "UPDATE run SET seq=?, chain=?, tail=?, kept=?, dialects=?, card=?, digest=? WHERE id=?",
-            (seq, chain, tail, kept, dialects, text, sealed, run),
+            (seq, bytearray(chain), tail, kept, dialects, text, bytearray(sealed), run),
         )
         if open_in != was_open_in:
             self._db.execute("UPDATE run SET open_in=? WHERE id=?", (open_in, run))
+
+    def _append_named(self, run: str, rows: list[Any]) -> None:
+        try:
+            self._db.executemany("INSERT INTO event(run, seq, body, digest, chain, key) VALUES(?,?,?,?,?,?)", rows)
+        except IntegrityError:
+            keys = ", ".join(repr(row[5]) for row in rows)
+            raise Conflict("duplicate-key", f"run {run} has an event with one of these keys already: {keys}") from None
 
     def remember(self, path: str, render: Render) -> None:
         sha, body, run, seq = render
