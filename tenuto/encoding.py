@@ -11,6 +11,8 @@ send half a character ("\\ud83d"), which is JSON, but no text: it is spelled as 
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _hashlib import HASH
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
     from hashlib import sha256 as _sha256
 else:
     try:
-        from _sha2 import sha256 as _sha256  # CPython 3.12 and later
-    except ImportError:
-        try:
+        if sys.hexversion < 0x030C0000:  # to look for a module that is not there takes longer than to load one
             from _sha256 import sha256 as _sha256
-        except ImportError:
-            from hashlib import sha256 as _sha256
+        else:
+            from _sha2 import sha256 as _sha256
+    except ImportError:
+        from hashlib import sha256 as _sha256
 
 _long_sha256 = _sha256
 _LONG = 128

@@ -1,7 +1,8 @@
 """The bytecode of a hot command in one file: what __pycache__ is for one module, for all that such a process loads.
 
 Finding three dozen modules, one folder and one file after the other, takes a hook longer than running them. So the
-first process that had to look for them puts what it loaded into one image, and the next ones take it from there.
+first process that had to look for them puts what it loaded into one image, and the next ones take it from there. Its
+index comes first; of the code behind it a process reads what it imports, however much there is for other commands.
 
 An image is a cache like any .pyc: every module is compared with its source (time and size) when it is
 imported, and what does not fit, or is not there, is imported the ordinary way and put into the next
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    Kept = tuple[bool, int, int, bytes]  # is it a package; time and size of its source; its code
+    Kept = tuple[bool, int, int, int, int]  # is it a package; time and size of its source; where its code begins behind the index, and its length
 
 _Spec: Any = type(sys.__spec__)
 # Loaded before there is an image.
 _ITSELF = ("tenuto", "tenuto.entrypoints", "tenuto.entrypoints.image", "tenuto.entrypoints.launch", "tenuto.__main__")
+
+_HEAD = 8  # bytes: how long the index is
+_DAMAGED = (OSError, ValueError, EOFError, TypeError, LookupError, OverflowError, MemoryError)
 
 
 class Image:
@@ -36,19 +40,27 @@ class Image:
         self._taken = set(_ITSELF)
         self._code: dict[str, Any] = {}
         try:
-            made_by, kept = marshal.loads(_read(self._path))
+            self._file = posix.open(self._path, posix.O_RDONLY | posix.O_CLOEXEC)
+            self._size = posix.fstat(self._file).st_size
+            self._behind = _HEAD + int.from_bytes(posix.pread(self._file, _HEAD, 0), "little")
+            made_by, kept = marshal.loads(self._part(_HEAD - self._behind, self._behind - _HEAD))
             if made_by == _interpreter() and type(kept) is dict:
                 self._kept = kept
-        except (OSError, ValueError, EOFError, TypeError):
+        except _DAMAGED:
             pass  # there is none, or not a whole one
+
+    def _part(self, begin: int, length: int) -> bytes:
+        if length > self._size:
+            raise ValueError("longer than its file")
+        return posix.pread(self._file, length, self._behind + begin)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         kept = self._kept.get(name)
         if kept is None:
             return None
         try:
-            self._code[name] = marshal.loads(kept[3])
-        except (ValueError, EOFError, TypeError, LookupError):
+            self._code[name] = marshal.loads(self._part(*kept[3:]))
+        except _DAMAGED:
             return None  # damaged: found the ordinary way, and in the next image it is whole
         source = self._source(name, kept[0])
         if _stamp(source) != kept[1:3]:
@@ -72,20 +84,33 @@ class Image:
         folder = self._path.rpartition("/")[0]
         if not missed or sys.dont_write_bytecode or not posix.access(folder, posix.W_OK):
             return
+        codes = self._codes()
         for name in missed:
             spec: Any = sys.modules[name].__spec__
             package = spec.submodule_search_locations is not None
             before = _stamp(self._source(name, package))
             code = spec.loader.get_code(name)
             if before == _stamp(spec.origin):
-                self._kept[name] = (package, *before, marshal.dumps(code))
+                codes[name] = (package, *before, marshal.dumps(code))
         new = f"{self._path}.{posix.getpid()}"
         try:
             with open(new, "xb") as file:
-                file.write(marshal.dumps((_interpreter(), self._kept)))
+                file.write(_laid_out(codes))
             posix.rename(new, self._path)
         except OSError:
             pass  # no room, no right: the next one looks for itself, too
+
+    def _codes(self) -> dict[str, tuple[bool, int, int, bytes]]:
+        """All that this image holds, whole as it is."""
+        found = {}
+        for name, kept in self._kept.items():
+            try:
+                code = self._part(*kept[3:])
+                marshal.loads(code)
+                found[name] = (*kept[:3], code)
+            except _DAMAGED:
+                pass
+        return found
 
     def _source(self, name: str, package: bool) -> str:
         return f"{self._root}/{name.replace('.', '/')}{'/__init__' if package else ''}.py"
@@ -96,6 +121,16 @@ def install(root: str, command: str = "hot") -> Image:
     image = Image(root, command)
     sys.meta_path.insert(0, image)
     return image
+
+
+def _laid_out(codes: dict[str, tuple[bool, int, int, bytes]]) -> bytes:
+    kept: dict[str, Kept] = {}
+    begin = 0
+    for name, (package, changed, size, code) in codes.items():
+        kept[name] = (package, changed, size, begin, len(code))
+        begin += len(code)
+    index = marshal.dumps((_interpreter(), kept))
+    return len(index).to_bytes(_HEAD, "little") + index + b"".join(code for *_, code in codes.values())
 
 
 def _interpreter() -> tuple[str, bytes]:
@@ -109,11 +144,3 @@ def _stamp(source: str) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (found.st_mtime_ns, found.st_size)
-
-
-def _read(path: str) -> bytes:
-    file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
-    try:
-        return posix.read(file, posix.fstat(file).st_size)
-    finally:
-        posix.close(file)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,16 +107,46 @@ def test_a_place_that_cannot_be_written_to_is_no_error(package: Path) -> None:
     assert call(package) == said
 
 
-@pytest.mark.parametrize("damage", ["no code", "odd entries", "no table"])
+def index_of(image: Path) -> tuple[Any, Any, bytes]:
+    """Who made it, what it lists, and the code behind that."""
+    whole = image.read_bytes()
+    end = 8 + int.from_bytes(whole[:8], "little")
+    return *marshal.loads(whole[8:end]), whole[end:]
+
+
+@pytest.mark.parametrize("damage", ["no code", "code beyond its end", "odd entries", "no table"])
 def test_one_that_is_damaged_inside_is_made_anew(package: Path, damage: str) -> None:
     """Its frame is right, and what it holds is not: modules are found the ordinary way, and the next image is whole."""
-    import marshal
-
     said = call(package)
     [image] = images(package)
-    made_by, kept = marshal.loads(image.read_bytes())
-    broken = {"no code": {name: (*entry[:3], b"?") for name, entry in kept.items()}, "odd entries": dict.fromkeys(kept, 7), "no table": [7]}
-    image.write_bytes(marshal.dumps((made_by, broken[damage])))
+    made_by, kept, codes = index_of(image)
+    broken = {
+        "no code": {name: (*entry[:4], 1) for name, entry in kept.items()},
+        "code beyond its end": {name: (*entry[:3], 1 << 62, 1 << 62) for name, entry in kept.items()},
+        "odd entries": dict.fromkeys(kept, 7),
+        "no table": [7],
+    }
+    index = marshal.dumps((made_by, broken[damage]))
+    image.write_bytes(len(index).to_bytes(8, "little") + index + codes)
     assert call(package) == said
-    assert marshal.loads(image.read_bytes())[1].keys() == kept.keys()
+    assert index_of(image)[1].keys() == kept.keys()
     assert call(package) == said
+
+
+def test_an_image_in_the_shape_of_an_older_version_is_made_anew(package: Path) -> None:
+    said = call(package)
+    [image] = images(package)
+    whole = image.stat().st_size
+    image.write_bytes(marshal.dumps((("3", b""), {"tenuto.errors": (False, 1, 2, b"code")})))
+    assert call(package) == said
+    assert image.stat().st_size == whole
+
+
+def test_of_a_large_image_a_process_reads_what_it_imports(package: Path) -> None:
+    """Other commands' code costs a command nothing: a gigabyte of it would take this one minutes."""
+    said = call(package)
+    [image] = images(package)
+    with image.open("r+b") as file:
+        file.truncate(1 << 40)
+    assert call(package) == said
+    assert image.stat().st_size == 1 << 40
