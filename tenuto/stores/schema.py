@@ -39,7 +39,7 @@ CREATE TABLE run(
   id TEXT PRIMARY KEY, created TEXT NOT NULL, seq INTEGER NOT NULL DEFAULT 0, chain BLOB NOT NULL DEFAULT (zeroblob(32)),
   tail INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, dialects TEXT NOT NULL DEFAULT '', card TEXT NOT NULL DEFAULT '{}',
   open_in TEXT, digest BLOB) WITHOUT ROWID;
-CREATE INDEX run_created ON run(created);
+CREATE INDEX run_created ON run(created DESC);
 CREATE INDEX run_open ON run(open_in) WHERE open_in IS NOT NULL;
 CREATE TABLE state(
   run TEXT PRIMARY KEY, seq INTEGER NOT NULL, fold INTEGER NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL);

@@ -104,7 +104,7 @@ class SqliteReader:
                     raise unknown_event(run, event, missing) from None
         head = self._db.execute(f"SELECT {_ROW}, digest FROM run WHERE id=?", (run,)).fetchone()
         if head is not None:
-            self._check_row(head)
+            self._check_rows([head])
         if (head[2] if head else 0) != state["version"]:
             from tenuto.stores.faults import missing_events
 
@@ -115,11 +115,12 @@ class SqliteReader:
             raise not_as_written(f"event {head[2]} of run {run}", self._path)
         return state if state["version"] else None
 
-    def _check_row(self, row: Any) -> None:
-        if type(row[3]) is not bytes or seal(row[:7]) != row[7]:
-            from tenuto.stores.faults import not_as_written
+    def _check_rows(self, rows: list[Any]) -> None:
+        for row in rows:
+            if type(row[3]) is not bytes or seal(row[:7]) != row[7]:
+                from tenuto.stores.faults import not_as_written
 
-            raise not_as_written(f"the record of run {row[0]}", self._path)
+                raise not_as_written(f"the record of run {row[0]}", self._path)
 
     def version(self, run: str) -> int:
         return int(self._value("SELECT seq FROM run WHERE id=?", run, 0))
@@ -150,11 +151,11 @@ class SqliteReader:
         return self._db.execute("SELECT 1 FROM event WHERE run=? AND key=?", (run, key)).fetchone() is not None
 
     def runs(self, *, dialect: str = "", limit: int = -1) -> list[Json]:
+        """Newest first; of the same moment, by name: the order of their index."""
         query = f"SELECT {_ROW}, digest FROM run WHERE id<>'@' AND instr(dialects, ?) ORDER BY created DESC, id LIMIT ?"
         shown_in = f",{dialect}," if dialect else ","  # which stands in all of them
         rows = self._db.execute(query, (shown_in, min(limit, _MOST))).fetchall()
-        for row in rows:
-            self._check_row(row)
+        self._check_rows(rows)
         if len(rows) != limit:
             self._check_count()
         return loads(f"[{','.join([row[5] for row in rows])}]")  # type: ignore[no-any-return]
@@ -162,8 +163,7 @@ class SqliteReader:
     def _check_count(self) -> None:
         """A damaged page may say that it is empty, or not be found under its key. The index has pages of its own."""
         rows = self._db.execute(f"SELECT {_ROW}, digest FROM run ORDER BY id").fetchall()
-        for row in rows:
-            self._check_row(row)
+        self._check_rows(rows)
         if len(rows) != self._db.execute("SELECT count(digest) FROM run INDEXED BY run_created").fetchone()[0]:
             from tenuto.stores.faults import not_as_written
 

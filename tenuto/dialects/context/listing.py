@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tenuto.dialects.context.shapes import Task, Workspace
+    from tenuto.ports import Reader
 
 _SCANNED = "context:scanned:"  # + tree: when the folder of tasks had changed last, and what lay there without a manifest
 _LOOKED = "context:looked:"  # + slug: a manifest's time of change that was looked into already; what is wrong with it
@@ -29,8 +30,12 @@ _SETTLED = 50_000_000  # ns: a folder that changed only now may change again wit
 
 
 def list_tasks(workspace: Workspace, limit: int) -> list[Task]:
-    notice_folders(workspace)
-    tasks = _cards(workspace, limit)
+    with workspace.journal.read() as reader:
+        found = _folders(workspace, reader)
+        tasks = [] if found else reader.runs(dialect=NAME, limit=limit)
+    if found:
+        _take_in(workspace, *found)
+        tasks = _cards(workspace, limit)
     fresh, broken = _notice_edits(workspace, tasks)
     if fresh:
         tasks = _cards(workspace, limit)
@@ -58,28 +63,33 @@ def _task(card: Any, workspace: Workspace) -> Task:
 
 def notice_folders(workspace: Workspace) -> list[str]:
     """Adopt what lies in the folder of tasks and is not in the journal. Returns the slugs."""
+    with workspace.journal.read() as reader:
+        found = _folders(workspace, reader)
+    return _take_in(workspace, *found) if found else []
+
+
+def _folders(workspace: Workspace, reader: Reader) -> tuple[list[str], int] | None:
+    """Those that the journal does not know, and when the folder of tasks had changed where that is worth a note (else 0); None: nothing to do."""
     files = workspace.files()
     changed = files.changed_at(TASKS)
     if changed is None:
-        return []
-    note = _SCANNED + workspace.tree
-    with workspace.journal.read() as reader:
-        said = reader.note(note)
-        before, bare = loads(said) if said else (0, [])
-        if before == changed:
-            many, unknown = False, bare
-        else:
-            names = [name for name in files.names(TASKS) if name[0] != "."]
-            many, unknown = len(names) > _FEW, [name for name in names if not reader.version(name)]
-    if not unknown and not many:
-        return []
+        return None
+    said = reader.note(_SCANNED + workspace.tree)
+    before, bare = loads(said) if said else (0, [])
+    if before == changed:
+        return (bare, 0) if bare else None
+    names = [name for name in files.names(TASKS) if name[0] != "."]
+    many, unknown = len(names) > _FEW, [name for name in names if not reader.version(name)]
+    return (unknown, changed if many else 0) if unknown or many else None
+
+
+def _take_in(workspace: Workspace, unknown: list[str], changed: int) -> list[str]:
     from tenuto.dialects.context.adoption import adopt_all
 
     adopted, without = adopt_all(workspace, unknown)
-    settled = time_ns() - changed > _SETTLED
-    if many and settled and before != changed:
+    if changed and time_ns() - changed > _SETTLED:
         with workspace.journal.write() as transaction:
-            transaction.put_note(note, dumps([changed, without]))
+            transaction.put_note(_SCANNED + workspace.tree, dumps([changed, without]))
     return adopted
 
 
@@ -111,7 +121,7 @@ def _moment(text: str, days: dict[str, int]) -> int:
     day = days.get(text[:10])
     if day is None:
         day = days[text[:10]] = milliseconds(f"{text[:10]}T00:00:00Z") or 0
-    return day + int(text[11:13]) * 3_600_000 + int(text[14:16]) * 60_000 + int(text[17:19]) * 1000 + int(text[20:23])
+    return day + int(text[11:13]) * 3_600_000 + int(text[14:16]) * 60_000 + int(text[17:19] + text[20:23])
 
 
 def _look_into(workspace: Workspace, suspects: list[tuple[str, str]]) -> tuple[bool, list[str]]:
