@@ -50,7 +50,7 @@ from tenuto.drivers.inside import Inside, Result, Work, drive
 from tenuto.drivers.local import Engine
 from tenuto.drivers.start import start
 
-CHAIN_ROUNDS, QUEUE_ROUNDS, ROLLING_ROUNDS = 9, 5, 3
+CHAIN_ROUNDS, QUEUE_ROUNDS, ROLLING_ROUNDS = 25, 11, 3
 LAID_OUT = "laid out"
 BARE = {
     "chain": ("bare asyncio loop, one commit per step", {"bare": bare.chain, LAID_OUT: bare.chain_laid_out}),
