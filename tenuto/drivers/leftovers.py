@@ -23,7 +23,7 @@ from tenuto.drivers import git
 from tenuto.drivers.bound import definition_of
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.jobs import Job
-from tenuto.drivers.trees import Trees, place_of, tree_name
+from tenuto.drivers.trees import GOING, Trees, locked, place_of, remove_tree, tree_name
 from tenuto.errors import TenutoError
 from tenuto.workspace.turn import Workspace
 
@@ -60,7 +60,7 @@ def look(workspace: Workspace, run: str = "") -> list[Leftover]:
 def sweep(workspace: Workspace, found: list[Leftover]) -> None:
     for one in found:
         if one["goes"] and one["kind"] == "tree":
-            git.tell(workspace.root, "worktree", "remove", "--force", one["name"])
+            remove_tree(workspace.root, one["name"])
         elif one["goes"]:  # only where it still stands at what was looked at
             git.tell(workspace.root, "update-ref", "-d", f"refs/heads/{one['name']}", one["commit"])
     for name in {one["run"] for one in found}:
@@ -103,6 +103,8 @@ class _Place:
 
     def _fate(self, short: str) -> tuple[bool, str]:
         path, branch = f"{self.trees.folder}/{short}", f"refs/heads/tenuto-attempts/{self.name}/{short}"
+        if short.startswith(GOING) and os.path.isdir(path) and not os.path.islink(path):
+            return True, "its removal had begun"
         if short in self.flying:
             return False, "its attempt is under way"
         if self._is_waited_for(short):
@@ -112,6 +114,8 @@ class _Place:
         changes = _changes(path)
         if changes is None:
             return False, "git knows no work tree here; look at it, and remove it yourself"
+        if locked(path):
+            return False, f"it is locked: git worktree unlock {path}"
         if git.ask(path, "merge-base", "--is-ancestor", "HEAD", branch).status != 0:
             return False, f"it stands on something that its branch {branch[11:]} does not have"
         nested = [line.partition("\t")[2] for line in git.ask(path, "ls-files", "-s").out.splitlines() if line.startswith("160000 ")]

@@ -6,6 +6,8 @@
     trees.merge(job, changed)       into the run's branch, as one commit with a trailer; or the conflict, in words
     trees.keep(job)                 what was not merged becomes a commit on the attempt's branch, and the tree stays
     trees.clear(run)                trees and branches of merged attempts go
+    remove_tree(root, path)         a work tree goes: in one step, whoever is killed meanwhile
+    locked(path)                    did somebody say that it stays (git worktree lock)?
 
 A merge names its attempt in a `Tenuto-Attempt:` trailer: an engine that died between the merge and the journal finds it
 there and does not merge again. Nothing is removed that is not merged. Documents of the run are no part of a merge: they
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from typing import Any
 
 from tenuto.core.names import slug
@@ -29,6 +32,7 @@ from tenuto.workspace.turn import Workspace
 
 TRAILER = "Tenuto-Attempt"
 UNMERGED = "Tenuto-Unmerged"
+GOING = ".going-"  # how the name of a work tree begins whose removal has begun
 _LONGEST_CONFLICT = 20_000  # characters of a conflict that are kept as its finding
 
 
@@ -185,12 +189,17 @@ class Trees:
             return
         for attempt in run["attempts"].values():
             tree = attempt["extra"].get("tree", "")
-            if tree and attempt["receipt"].get("merged") is not None and os.path.isdir(self.path(tree)):
+            if tree and attempt["receipt"].get("merged") is not None:
                 self.remove(tree)
 
     def remove(self, tree: str) -> None:
-        git.ask(self.root, "worktree", "remove", "--force", self.path(tree))
-        git.ask(self.root, "branch", "--quiet", "-D", self.branch(tree))
+        """What cannot go now is for `tenuto clean`, which says why."""
+        there = [path for path in (self.path(GOING + tree), self.path(tree)) if os.path.isdir(path)]
+        if there and not locked(self.path(tree)):
+            with suppress(Refused):
+                for path in there:
+                    remove_tree(self.root, path)
+                git.ask(self.root, "branch", "--quiet", "-D", self.branch(tree))
 
     def _refuse_moved_back(self, job: Job) -> None:
         """The run's branch only grows. Where it does not have what was merged last, somebody moved it."""
@@ -214,6 +223,36 @@ class Trees:
                 f"run {self.run} works on the branch {wanted}, and this work tree stands on {found or 'no branch'}",
                 f"git switch {wanted}, then: tenuto run",
             )
+
+
+def remove_tree(root: str, path: str) -> None:
+    """Out of its place in one step, and then to pieces: git takes a tree apart where it stands, and one that lost half of its
+    files to a git that was killed cannot be told from one that somebody works in. `path`: the tree, or what is left of it."""
+    folder, name = os.path.split(path)
+    name = name.removeprefix(GOING)
+    place, going = f"{folder}/{name}", f"{folder}/{GOING}{name}"
+    try:
+        if path == place:
+            if os.path.isdir(going):
+                shutil.rmtree(going)
+            os.rename(place, going)
+        if not os.path.lexists(place):
+            told = git.ask(root, "worktree", "remove", "--force", place)
+            if told.status != 0 and "is not a working tree" not in told.errors:
+                raise Refused("git-failed", f"git worktree remove failed: {told.errors or told.status}", "correct that, and run again")
+            # A git that was killed at that left an entry without a place. Trees of others may only be away: theirs stay.
+            git.tell(root, "worktree", "prune", "--expire=3.months.ago")
+        shutil.rmtree(going)
+    except FileNotFoundError:
+        return  # somebody else does the same
+    except OSError as error:
+        message = f"{path} cannot be removed: {error.filename}: {error.strerror}"
+        raise Refused("cannot-remove", message, "correct that, and run again") from None
+
+
+def locked(path: str) -> bool:
+    told = git.ask(path, "rev-parse", "--path-format=absolute", "--git-path", "locked") if os.path.isdir(path) else None
+    return told is not None and told.status == 0 and os.path.exists(told.out.rstrip("\n"))
 
 
 def _copy(source: str, target: str) -> None:
