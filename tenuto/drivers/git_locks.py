@@ -53,7 +53,8 @@ def _is_left_behind(lock: str, repository: str) -> bool:
     except OSError:
         return False
     ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-    old = found.st_mtime < max(_BEGAN, time.time() - _WHILE)
+    now = time.time()  # a lock that is yet to come is from before the clock was set back
+    old = found.st_mtime < max(_BEGAN, now - _WHILE) or found.st_mtime > now + _WHILE
     return ours and old and os.path.isdir("/proc/self/fd") and not any(_holds(pid, lock, repository) for pid in _others())
 
 

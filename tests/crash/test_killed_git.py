@@ -40,6 +40,15 @@ def test_a_run_begins_over_the_lock_of_a_killed_git(ground: Ground) -> None:
     assert ground.drive(ground.start(_01="echo a > a.txt", _02="echo b > b.txt"))["status"] == "completed"
 
 
+def test_a_lock_from_before_the_clock_was_set_back_is_old(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock it is yet to come, and would be in the way until then."""
+    monkeypatch.setattr(git_locks, "_PATIENCE", 0.2)
+    lock = leave(ground.root / ".git/index.lock")
+    os.utime(lock, (4_000_000_000, 4_000_000_000))
+    git.tell(str(ground.root), "reset", "--quiet")
+    assert not lock.exists()
+
+
 def test_a_run_goes_on_over_the_lock_that_its_own_agent_left(ground: Ground) -> None:
     """A git that is ended together with its agent, at a time limit, leaves its lock while the engine goes on."""
     left = "touch $(git rev-parse --git-path index.lock)"
