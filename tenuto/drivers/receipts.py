@@ -14,10 +14,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenuto.drivers import copies
 from tenuto.drivers.checks import UnderWay, Where, pursue, titled
 from tenuto.drivers.jobs import Job, existing
 from tenuto.drivers.planning import plan_problem
 from tenuto.encoding import digest
+from tenuto.errors import Refused
 from tenuto.files.places import LARGEST
 from tenuto.knowledge.findings import answer, findings
 
@@ -45,9 +47,13 @@ def check(job: Job, before: dict[str, Any], verdict: str, directory: str) -> dic
     problems = [_put_back(job, path, before[path], directory) for path in _append_only(job) if path in before and before[path]["sha256"]]
     for path in [path for path, state in receipt["outputs"].items() if not state["sha256"]]:
         problems.append(f"the output {path} has {receipt['outputs'].pop(path)['size']} bytes; {LARGEST} are the most")
+    links = [path for path in receipt["outputs"] if _is_link(job, path)]
+    for path in links:
+        del receipt["outputs"][path]
     if verdict == "DONE":
         problems += [_output_problem(job, pattern, before) for pattern in job.outputs]
         problems.append("" if any(problems) else plan_problem(job))
+    problems += [f"the output {path} is a link, or lies behind one" for path in links]
     receipt["problem"] = next(filter(None, problems), "")
     _read_words(job, receipt)
     return receipt
@@ -98,6 +104,11 @@ def _output_problem(job: Job, pattern: str, before: dict[str, Any]) -> str:
     return ""
 
 
+def _is_link(job: Job, path: str) -> bool:
+    """Then it is not kept: nobody knows what it will lead to by the time it is read."""
+    return os.path.realpath(os.path.join(job.workdir, path)) != os.path.join(os.path.realpath(job.workdir), path)
+
+
 def _blank(path: str) -> bool:
     if os.path.getsize(path) > 4096:
         return False
@@ -115,7 +126,7 @@ def _put_back(job: Job, path: str, before: dict[str, Any], directory: str) -> st
     try:
         with open(full, "rb") as file:
             found = file.read(LARGEST)
-    except FileNotFoundError:
+    except OSError:  # none, or a folder
         found = b""
     if digest(found[: before["size"]]) == before["sha256"]:
         return ""
@@ -123,9 +134,12 @@ def _put_back(job: Job, path: str, before: dict[str, Any], directory: str) -> st
         old = kept.read()
     with open(f"{_aside(directory, path)}.changed", "wb") as file:
         file.write(found)
-    with open(full, "wb") as file:
-        file.write(old)
-    return f"{path} may only be appended to, and its old text was changed (it was put back)"
+    said = f"{path} may only be appended to, and its old text was changed"
+    try:
+        copies.put(job.workdir, path, old)  # never through a link that stands there now
+    except Refused as refused:
+        return f"{said}; it cannot be put back: {refused.message}"
+    return f"{said} (it was put back)"
 
 
 def _aside(directory: str, path: str) -> str:

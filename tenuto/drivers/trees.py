@@ -21,9 +21,10 @@ import shutil
 from contextlib import suppress
 from typing import Any
 
-from tenuto.core.names import slug
+from tenuto.core.definition.paths import tidy
+from tenuto.core.names import check_path, slug
 from tenuto.core.records import Run
-from tenuto.drivers import git
+from tenuto.drivers import copies, git
 from tenuto.drivers.jobs import Job, existing
 from tenuto.encoding import digest
 from tenuto.errors import Refused
@@ -49,14 +50,6 @@ def tree_name(attempt: str) -> str:
 def place_of(workspace: Workspace) -> str:
     """Where the work trees of all runs lie: not below .git, where programs like Claude Code let nobody write."""
     return f"{main_root(workspace.root, workspace.tree, workspace.state) or workspace.root}/.tenuto/trees"
-
-
-def _hide(folder: str) -> None:
-    """Git does not look into it: what lies there is nobody's change."""
-    path = f"{folder}/.gitignore"
-    if not os.path.exists(path):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("*\n")
 
 
 class Trees:
@@ -85,24 +78,29 @@ class Trees:
         """The base commit, with the tree standing on it. A tree that is there already (a second start) is left as it is."""
         path, base = job.workdir, git.head(self.root)
         if not os.path.isdir(path):
-            os.makedirs(self.folder, exist_ok=True)
-            _hide(os.path.dirname(self.folder))
+            self._make_room()
             git.tell(self.root, "worktree", "prune")
             git.tell(self.root, "worktree", "add", "--quiet", "-B", self._branch_of(job), path, base)
             self._fill(job, path, copied)
         return base
 
+    def _make_room(self) -> None:
+        """The folder of this run's trees. Git does not look into it: what lies there is nobody's change."""
+        home = self.folder.removesuffix(f"/.tenuto/trees/{self.run}")
+        copies.make_folder(home, f".tenuto/trees/{self.run}")
+        if not os.path.lexists(f"{home}/.tenuto/trees/.gitignore"):
+            copies.put(home, ".tenuto/trees/.gitignore", b"*\n")
+
     def _fill(self, job: Job, path: str, copied: list[str]) -> None:
         documents = [*job.inputs(self.root), *(p for name in job.deliverables for p in existing(self.root, name))]
         for name in dict.fromkeys(documents):
-            _copy(f"{self.root}/{name}", f"{path}/{name}")
-        memory = f"{path}/{job.path('memory.md')}"
-        if job.seat["memory"] != "write" and os.path.isfile(memory):
-            os.chmod(memory, 0o444)  # a reader's copy; whoever changes it all the same is found out
+            copies.copy(f"{self.root}/{name}", path, name)
+        if job.seat["memory"] != "write" and os.path.isfile(f"{path}/{job.path('memory.md')}"):
+            copies.keep_from_writing(path, job.path("memory.md"))  # a reader's copy; whoever changes it all the same is found out
         for pattern in copied:
             for name in _matching(self.root, pattern):
                 if not os.path.lexists(f"{path}/{name}"):
-                    _copy(f"{self.root}/{name}", f"{path}/{name}")
+                    copies.copy(f"{self.root}/{name}", path, name)
 
     def take_up(self, job: Job) -> None:
         """What was kept of an interrupted attempt is no commit any more: the agent that goes on finds its files as it left them."""
@@ -173,7 +171,7 @@ class Trees:
     def _deliver(self, job: Job, changed: list[str]) -> None:
         for name in changed:
             if job.is_document(name) and os.path.isfile(f"{job.workdir}/{name}"):
-                _copy(f"{job.workdir}/{name}", f"{self.root}/{name}")
+                copies.copy(f"{job.workdir}/{name}", self.root, name)
 
     def keep(self, job: Job, changed: list[str], reason: str) -> str:
         """What an attempt left that is not merged, as a commit on its branch. The tree stays where it is. Returns the branch."""
@@ -255,16 +253,9 @@ def locked(path: str) -> bool:
     return told is not None and told.status == 0 and os.path.exists(told.out.rstrip("\n"))
 
 
-def _copy(source: str, target: str) -> None:
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    if os.path.isdir(source) and not os.path.islink(source):
-        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
-    else:
-        shutil.copy2(source, target, follow_symlinks=False)
-
-
 def _matching(root: str, pattern: str) -> list[str]:
     """Files and folders: `.env`, `node_modules`, `config/*.local`."""
     import glob
 
-    return sorted(glob.glob(pattern.rstrip("/"), root_dir=root, recursive=True, include_hidden=True))
+    inside = check_path(tidy(pattern.rstrip("/")), "path to copy")
+    return sorted(glob.glob(inside, root_dir=root, recursive=True, include_hidden=True))

@@ -73,9 +73,15 @@ def write_all(file: int, data: bytes) -> None:
 
 def place(root: str, path: str, create: bool = True) -> Place | None:
     """The place of `path` below `root`. Without `create`, None where a folder on the way is missing."""
-    parts = check_path(path).split("/")
-    if create and parts[0].lower() == ".git":
+    check_path(path)
+    if create and path.partition("/")[0].lower() == ".git":
         raise Refused("bad-folder", f"{path} belongs to git", "name another place", path=path)
+    return descend(root, path, create)
+
+
+def descend(root: str, path: str, create: bool = True) -> Place | None:
+    """The same for a name that others chose, and that the caller knows not to lead up."""
+    parts = path.split("/")
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for number, part in enumerate(parts[:-1], 1):
         try:

@@ -289,6 +289,30 @@ def test_an_append_only_file_keeps_its_old_bytes_as_prefix(ground: Ground) -> No
     assert run["status"] == "completed" and (ground.root / D / "decisions.md").read_text() == "- old\n- new\n"
 
 
+def test_an_append_only_file_that_became_a_link_is_put_back_and_what_it_led_to_stays(ground: Ground) -> None:
+    away = ground.folder / "theirs"
+    away.write_text("theirs\n")
+
+    def before(folder: Path) -> None:
+        (folder / "decisions.md").write_text("- old\n")
+
+    answers = f"  - for: {{}}\n    run: ln -sf {away} {D}/decisions.md\n    files: {{{D}/review/r-knowledge.md: x}}\n"
+    run = ground.drive(KNOWLEDGE, answers, before=before)
+    decisions = ground.root / D / "decisions.md"
+    assert away.read_text() == "theirs\n"
+    assert not decisions.is_symlink() and decisions.read_text() == "- old\n"
+    assert "may only be appended to" in run["attempts"]["review-1-r-knowledge-1"]["receipt"]["problem"]
+
+
+def test_a_link_is_no_output_and_the_agent_that_left_it_is_told(ground: Ground) -> None:
+    """Also one that it need not have written: the run is not stopped by it."""
+    (ground.folder / "theirs").write_text("theirs\n")
+    answers = f"  - for: {{}}\n    run: ln -s {ground.folder}/theirs {D}/decisions.md\n    files: {{{D}/review/r-knowledge.md: x}}\n"
+    run = ground.drive(KNOWLEDGE, answers)
+    problem = run["attempts"]["review-1-r-knowledge-1"]["receipt"]["problem"]
+    assert problem == f"the output {D}/decisions.md is a link, or lies behind one"
+
+
 @pytest.mark.parametrize("reply", ["DONE: tidied", "ERROR: gave up"])
 def test_an_append_only_file_that_was_rewritten_is_put_back_whatever_the_verdict(ground: Ground, reply: str) -> None:
     def before(folder: Path) -> None:
