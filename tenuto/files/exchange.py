@@ -255,7 +255,7 @@ def _write_new(fd: int, name: str, data: bytes) -> int:
 def _keep_mode(place: Place, aside_fd: int, aside: str) -> None:
     try:
         mode = os.stat(place.name, dir_fd=place.fd, follow_symlinks=False).st_mode & 0o777
-        if mode != 0o644:
+        if mode != os.stat(aside, dir_fd=aside_fd, follow_symlinks=False).st_mode & 0o777:  # as the umask left it
             os.chmod(aside, mode, dir_fd=aside_fd)
     except FileNotFoundError:
         pass
