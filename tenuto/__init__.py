@@ -7,8 +7,6 @@ Names are loaded when they are first used: a hook imports this package and must 
 for what it does not call.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tenuto.errors import BadInput, Damaged, NotFound, Refused, SchemaSkew, TenutoError, Waiting

@@ -9,8 +9,6 @@ imported, and what does not fit, or is not there, is imported the ordinary way a
 image. Deleting it costs a few milliseconds once. Nothing is written where Python writes no bytecode.
 """
 
-from __future__ import annotations
-
 import marshal
 import posix
 import sys
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     Kept = tuple[bool, int, int, int, int]  # is it a package; time and size of its source; where its code begins behind the index, and its length
 
-_Spec: Any = type(sys.__spec__)
+_Spec: "Any" = type(sys.__spec__)
 # Loaded before there is an image.
 _ITSELF = ("tenuto", "tenuto.entrypoints", "tenuto.entrypoints.image", "tenuto.entrypoints.launch", "tenuto.__main__")
 
@@ -54,7 +52,7 @@ class Image:
             raise ValueError("longer than its file")
         return posix.pread(self._file, length, self._behind + begin)
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         kept = self._kept.get(name)
         if kept is None:
             return None
@@ -72,10 +70,10 @@ class Image:
             spec.submodule_search_locations.append(source.rpartition("/")[0])
         return spec
 
-    def create_module(self, spec: Any) -> None:
+    def create_module(self, spec: "Any") -> None:
         return None
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         exec(self._code.pop(module.__name__), module.__dict__)  # noqa: S102  # what an import does
 
     def save(self) -> None:
@@ -89,9 +87,12 @@ class Image:
             spec: Any = sys.modules[name].__spec__
             package = spec.submodule_search_locations is not None
             before = _stamp(self._source(name, package))
-            code = spec.loader.get_code(name)
+            try:
+                code = marshal.dumps(_lean(spec.origin))
+            except (OSError, SyntaxError, ValueError):
+                continue  # its source is gone, or changes at this moment
             if before == _stamp(spec.origin):
-                codes[name] = (package, *before, marshal.dumps(code))
+                codes[name] = (package, *before, code)
         new = f"{self._path}.{posix.getpid()}"
         try:
             with open(new, "xb") as file:
@@ -121,6 +122,26 @@ def install(root: str, command: str = "hot") -> Image:
     image = Image(root, command)
     sys.meta_path.insert(0, image)
     return image
+
+
+def _lean(source: str) -> "Any":
+    """The code without what only its readers need, and each process would build anew: annotations and docstrings of functions. (Those of
+    modules are help texts.)"""
+    import __future__
+
+    import ast
+
+    with open(source, "rb") as file:
+        tree = ast.parse(file.read(), source)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node, False) is not None:
+            node.body[0] = ast.copy_location(ast.Pass(), node.body[0])
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return compile(tree, source, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
 
 
 def _laid_out(codes: dict[str, tuple[bool, int, int, bytes]]) -> bytes:

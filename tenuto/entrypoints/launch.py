@@ -6,9 +6,9 @@ A hot command is a module `tenuto.entrypoints.<name>` with `main(words) -> exit 
 
 The process ends with _exit: closing the last connection to the journal would checkpoint
 it, outside the lock.
-"""
 
-from __future__ import annotations
+No `from __future__` here, in image.py and in the package itself: it imports a module that a hot command has no other use for.
+"""
 
 import posix
 import sys
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HOT = ("hook", "context", "flow", "staged", "feature")
 
 
-def main() -> NoReturn:
+def main() -> "NoReturn":
     open_streams()
     words = sys.argv[1:]
     if _name(words) not in HOT:
@@ -88,7 +88,7 @@ def enter(folder: str) -> None:
         raise BadInput("bad-folder", f"{folder}: {error.strerror}", "name a folder that is there") from None
 
 
-def find_hot(words: list[str]) -> Callable[[list[str]], int] | None:
+def find_hot(words: list[str]) -> "Callable[[list[str]], int] | None":
     """The command that is called without click; None where it is click's."""
     name = _name(words)
     if name not in HOT:
@@ -135,7 +135,7 @@ def _coloured(text: str) -> str:
     return text if plain else f"\x1b[1;31m{word}\x1b[0m{bracket}{rest}"
 
 
-def leave(status: int) -> NoReturn:
+def leave(status: int) -> "NoReturn":
     """Everything said is out before the process ends; nobody is there to clean up after it."""
     try:
         sys.stdout.flush()

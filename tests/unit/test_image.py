@@ -47,6 +47,15 @@ def test_the_first_process_leaves_it_and_the_next_takes_it(package: Path) -> Non
     assert image.stat().st_mtime_ns == made
 
 
+@pytest.mark.parametrize("command", ["context", "flow", "staged", "feature"])
+def test_help_is_the_same_with_and_without_it(package: Path, command: str) -> None:
+    boot = f"import sys; sys.path.insert(0, {str(package.parent)!r}); from tenuto.entrypoints.launch import main; main()"
+    words = [sys.executable, "-I", "-S", "-c", boot, command, "--help"]
+    first, second = (subprocess.run(words, cwd=package.parent, capture_output=True, check=True).stdout for _ in range(2))
+    assert len(images(package)) == 1
+    assert len(first) > 200 and second == first
+
+
 def test_a_changed_source_is_seen_at_once(package: Path) -> None:
     call(package)
     source = package / "dialects" / "feature_state" / "__init__.py"
