@@ -316,14 +316,10 @@ def _abandoned(root: str, path: str, stand_in: str) -> bytes | None:
 
 
 def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
-    folder = turn.workspace.state + "/quarantine"
-    from os import makedirs
-    from os.path import exists
+    """Kept for ever, and whole, before anything else takes its place."""
+    from tenuto.workspace.objects import keep_aside
 
-    makedirs(folder, exist_ok=True)
-    kept = f"{folder}/{digest(path.encode())[:8]}-{digest(found)[:16]}"
-    if exists(kept):
+    kept = f"{turn.workspace.state}/quarantine/{digest(path.encode())[:8]}-{digest(found)[:16]}"
+    if not keep_aside(turn.workspace.state, kept, found):
         return  # the same was found, kept and said before
-    with open(kept, "wb") as file:
-        file.write(found)
     turn.workspace.warn(f"{path} was damaged ({why}); what stood there is kept as {kept}")

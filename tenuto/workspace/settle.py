@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import os
 
+from tenuto.files.places import place
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from tenuto.files.places import Place
     from tenuto.workspace.turn import Workspace
 
 _CONFIG = """\
@@ -45,33 +50,32 @@ _IGNORED = """\
 
 
 def settle(workspace: Workspace) -> list[str]:
-    """What was made: paths below the repository, and "journal"."""
-    made = []
-    if not os.path.exists(workspace.state + "/journal.db"):
-        made.append("journal")
+    """What was made: paths below the repository, and "journal". Refused, before anything is made, where .tenuto is a link: a repository
+    that somebody else made could lead out of itself that way.
+    """
+    made = [] if os.path.exists(workspace.state + "/journal.db") else ["journal"]
+    spots: Any = [place(workspace.root, ".tenuto/config.yaml")]
+    if os.path.realpath(workspace.root + "/.tenuto") == os.path.realpath(workspace.state):
+        spots.append(place(workspace.root, ".tenuto/.gitignore"))
     with workspace.journal.read():
         pass  # it is made where there is none, and refused where it is a newer Tenuto's
-    own = workspace.root + "/.tenuto"
-    os.makedirs(own, exist_ok=True)
-    files = {"config.yaml": _CONFIG}
-    if os.path.realpath(own) == os.path.realpath(workspace.state):
-        files[".gitignore"] = _IGNORED
-    for name, text in files.items():
-        if _write(f"{own}/{name}", text):
-            made.append(f".tenuto/{name}")
+    for spot, text in zip(spots, (_CONFIG, _IGNORED), strict=False):
+        with spot:
+            if _write(spot, text):
+                made.append(spot.path)
     return made
 
 
-def _write(path: str, text: str) -> bool:
+def _write(spot: Place, text: str) -> bool:
     """Whole or not at all: half a file would be found there the next time, and left as it is."""
     try:
-        file = open(path, "x", encoding="utf-8")  # noqa: SIM115  # closed below, before it may be removed
+        file = os.open(spot.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=spot.fd)
     except FileExistsError:
         return False
     try:
-        with file:
-            file.write(text)
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(text)
     except BaseException:
-        os.unlink(path)
+        os.unlink(spot.name, dir_fd=spot.fd)
         raise
     return True

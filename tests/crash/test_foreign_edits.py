@@ -255,6 +255,21 @@ def test_an_artifact_that_a_crash_blanked_is_nobodys_edit(workspace: Any, damage
     assert [kept.read_bytes() for kept in Path(workspace.state, "quarantine").iterdir()] == [damage]
 
 
+def test_what_was_kept_only_by_half_is_kept_again(workspace: Any) -> None:
+    """Somebody was killed while it was being kept: what counts as kept there is all of it."""
+    path, damage = Path(workspace.root, "docs/plan.md"), b"# P\0\0\0\0\0\0"
+    with workspace.turn() as turn:
+        turn.store("a", "plan", "docs/plan.md", b"# Plan v1")
+    for half in (None, damage[:4]):
+        path.write_bytes(damage)
+        kept = list(Path(workspace.state).glob("quarantine/*"))
+        if half:
+            kept[0].write_bytes(half)
+        with workspace.turn() as turn:
+            turn.look("a", "docs/plan.md")
+        assert [one.read_bytes() for one in Path(workspace.state, "quarantine").iterdir()] == [damage]
+
+
 def test_a_late_write_into_the_displaced_file_is_absorbed(workspace: Any) -> None:
     """A program that had the old file open writes to it in place after we replaced it."""
     path = Path(workspace.root, "docs/a.json")

@@ -42,6 +42,19 @@ def test_init_says_where_the_journal_is_and_changes_nothing_the_second_time(say:
     assert (repository / ".tenuto/config.yaml").read_text() == "mine: true\n"
 
 
+@pytest.mark.parametrize("link", [".tenuto", ".tenuto/config.yaml"])
+def test_init_writes_nothing_where_a_link_leads(say: Say, repository: Path, tmp_path_factory: pytest.TempPathFactory, link: str) -> None:
+    """A repository that somebody else made may hold a link out of itself."""
+    outside = tmp_path_factory.mktemp("outside")
+    (repository / link).parent.mkdir(exist_ok=True)
+    (repository / link).symlink_to(outside if link == ".tenuto" else outside / "made")
+    told = say("init")
+    assert list(outside.iterdir()) == []
+    if link == ".tenuto":
+        assert told.status == 4 and "bad-folder" in told.err
+        assert not (repository / ".git/tenuto/journal.db").exists()
+
+
 def test_settings_are_written_whole_or_not_at_all(say: Say, repository: Path) -> None:
     """On a full disk, half of them would count as somebody's own the next time."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
