@@ -14,7 +14,8 @@ limit has no such figure: what the dearest attempt of the run has used so far, a
 
 Rule 3: it is charged what it reports. What it does not report, and a lost attempt as a whole, is charged as set aside.
 
-Rule 4: the wall clock runs while at least one attempt is under way: waiting for a person costs nothing.
+Rule 4: the wall clock runs while at least one attempt is under way: waiting for a person costs nothing. Where it is set back
+meanwhile, what the attempt took by its supervisor's measure counts.
 
 Rule 5: an attempt sets aside once, however often its program is started. Where a limit is in what the program used, or does not
 tell, it is not started again in the same attempt: the next attempt is admitted like any other.

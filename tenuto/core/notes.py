@@ -110,7 +110,8 @@ def charge(run: Run, e: Any, attempt: Any, used: Json) -> None:
     if e["attempt"] in run["flying"]:
         run["flying"].remove(e["attempt"])
     if not run["flying"] and budget["busy_since"] is not None:
-        elapsed = between(budget["busy_since"], e["at"])
+        # `lasted_ms`: what was measured where the clock tells less, because it was set back meanwhile.
+        elapsed = max(between(budget["busy_since"], e["at"]), e.get("extra", {}).get("lasted_ms", 0))
         budget["busy_ms"] += elapsed
         _account(run, attempt["step"])["busy_ms"] += elapsed
         budget["busy_since"] = None

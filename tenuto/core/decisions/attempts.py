@@ -7,6 +7,7 @@ was set aside for it. The one who keeps the state is not an agent, whatever its 
 
 from __future__ import annotations
 
+from tenuto.core.times import between
 from tenuto.errors import Refused
 
 TYPE_CHECKING = False
@@ -106,7 +107,7 @@ def finish_attempt(case: Case, c: Any) -> list[Any]:
     finished = [
         case.event(
             "AttemptFinished", attempt=c["attempt"], status=c["status"], verdict=c.get("verdict"), summary=c.get("summary", ""),
-            receipt=c.get("receipt", {}), usage=usage, extra=_with_time(c),
+            receipt=c.get("receipt", {}), usage=usage, extra={**_with_time(c), **_lasted(case.run, c)},
         )
     ]  # fmt: skip
     if c.get("verdict") == "QUESTION" and case.run["status"] in _MAY_DISPATCH:
@@ -136,6 +137,14 @@ def _with_time(c: Any) -> Any:
     """Until when this agent may not work: waiting.py finds it here."""
     until, extra = c.get("parked_until"), c.get("extra", {})
     return {**extra, "parked_until": until} if until and c.get("verdict") == "PARKED" else extra
+
+
+def _lasted(run: Run, c: Any) -> Any:
+    """A clock that was set back meanwhile would give the run's time back: then what the supervisor measured counts."""
+    since, took = run["budget"]["busy_since"], c.get("receipt", {}).get("duration_ms")
+    if since is None or type(took) is not int or took <= between(since, c["at"]):
+        return {}
+    return {"lasted_ms": took}
 
 
 def _parked(case: Case, c: Any) -> list[Any]:

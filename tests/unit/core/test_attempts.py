@@ -44,6 +44,22 @@ def test_a_lost_attempt_is_labelled(ran: bool) -> None:
     assert (asked.run["attempts"]["a"]["status"], asked.run["flying"]) == ("lost", [])
 
 
+@pytest.mark.parametrize(("at", "took", "busy", "said"), [
+    ("2026-11-14T10:00:00.000Z", 50_000, 50_000, {"lasted_ms": 50_000}),  # the clock was set back by a day
+    ("2026-11-15T10:00:32.000Z", 30_001, 30_001, {"lasted_ms": 30_001}), ("2026-11-15T10:00:32.000Z", 30_000, 30_000, {}),
+    ("2026-11-15T10:00:32.000Z", None, 30_000, {}), ("2026-11-14T10:00:00.000Z", True, 0, {}), ("2026-11-14T10:00:00.000Z", "9", 0, {}),
+])  # fmt: skip
+def test_a_clock_that_is_set_back_gives_no_time_back(at: str, took: object, busy: int, said: object) -> None:
+    """What the attempt took was measured; the wall clock's limit counts that where the clock tells less."""
+    asked = Asked()
+    asked.dispatch("a")  # at 10:00:02
+    finish(asked, "a", at=at, receipt={"duration_ms": took})
+    assert (asked.run["budget"]["busy_ms"], asked.run["budget"]["steps"][""]["busy_ms"], asked.last[0]["extra"]) == (busy, busy, said)
+    asked.dispatch("b", at=at)
+    finish(asked, "b", at=at)
+    assert asked.run["budget"]["busy_ms"] == busy
+
+
 def test_the_cap_holds() -> None:
     asked = Asked(pipeline={"cap": 2, "steps": []})
     asked.dispatch("a")
