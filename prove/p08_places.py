@@ -28,6 +28,7 @@ from prove.frame import ROOT, Amount, Progress, Result, alone, dice, environment
 from prove.looking import opened
 from prove.scenes import words as words_of
 from tenuto.errors import TenutoError
+from tenuto.workspace.settle import settle
 
 FULL, SAMPLE = (10_000, 300, 60), (240, 4, 2)  # names, of them as processes, rounds of swapping for each place
 BATCH = 24
@@ -38,7 +39,7 @@ OWN = re.compile(
 SWAPPED = (
     "docs", "docs/orchestrator", "docs/orchestrator/context", "docs/orchestrator/context/tasks/dark-mode",
     "docs/orchestrator/context/tasks/dark-mode/manifest.json", "docs/orchestrator/context/history.md", ".agents", ".agents/tmp",
-    ".agents/tmp/state.json", ".ai-workspace", ".ai-workspace/T-1", ".ai-workspace/T-1/flow-state.json", ".feature-state.json",
+    ".agents/tmp/state.json", ".ai-workspace", ".ai-workspace/T-1", ".ai-workspace/T-1/flow-state.json", ".feature-state.json", ".tenuto",
 )  # fmt: skip
 SWAPPER = """
 import os, sys
@@ -92,7 +93,7 @@ def _build(work: Path) -> Path:
     root = work / "project"
     for path, text in {
         "project/src/main.py": "print()\n", "project/docs/guide.md": "# Mine\n", "project/README.md": "# Mine\n", "project/.git/config": "[core]\n", "project/.git/HEAD": "ref: x\n",
-        "project/.git/hooks/pre-commit": "#!/bin/sh\n", "project/.github/x.yml": "a: b\n", "project/.claude/settings.json": "{}\n",
+        "project/.git/hooks/pre-commit": "#!/bin/sh\n", "project/.github/x.yml": "a: b\n", "project/.claude/settings.json": "{}\n", "project/.tenuto/roles/reviewer.md": "# Mine\n",
         "neighbour/state.json": "{}\n", "neighbour/notes.md": "theirs\n", "secret": "theirs\n", "outside/flow-state.json": "{}\n",
     }.items():  # fmt: skip
         (work / path).parent.mkdir(parents=True, exist_ok=True)
@@ -297,6 +298,7 @@ def _commands(workspace: Any, number: int) -> None:
         lambda: workspace.context.start_phase("spec"), lambda: workspace.context.store("spec", f"# {number}\n"),
         lambda: workspace.context.end_phase("spec", "success"), lambda: workspace.staged.update({"mine": number}),
         lambda: workspace.flow.update_delegation("T-1", agent="deep_research"), lambda: workspace.feature_state.answer({"problem": str(number)}),
+        lambda: settle(workspace),
     )  # fmt: skip
     for act in acts:
         with contextlib.suppress(TenutoError, OSError):

@@ -141,10 +141,8 @@ def _with_time(c: Any) -> Any:
 
 def _lasted(run: Run, c: Any) -> Any:
     """A clock that was set back meanwhile would give the run's time back: then what the supervisor measured counts."""
-    since, took = run["budget"]["busy_since"], c.get("receipt", {}).get("duration_ms")
-    if since is None or type(took) is not int or took <= between(since, c["at"]):
-        return {}
-    return {"lasted_ms": took}
+    took = c.get("receipt", {}).get("duration_ms")
+    return {"lasted_ms": took} if type(took) is int and took > between(run["budget"]["busy_since"], c["at"]) else {}
 
 
 def _parked(case: Case, c: Any) -> list[Any]:
