@@ -261,12 +261,20 @@ def _damage_images(full: bool) -> tuple[int, list[str]]:
 def _damages(whole: bytes, count: int) -> Any:
     import marshal
 
-    made_by, kept = marshal.loads(whole)
+    behind = 8 + int.from_bytes(whole[:8], "little")
+    made_by, kept = marshal.loads(whole[8:behind])
+
+    def image(listed: Any, codes: bytes) -> bytes:
+        index = marshal.dumps((made_by, listed))
+        return len(index).to_bytes(8, "little") + index + codes
+
     yield "empty", b""
     yield "another program's", b"\x00" * 4096
-    yield "with a module that is no code", marshal.dumps((made_by, {name: (*entry[:3], b"no code") for name, entry in kept.items()}))
-    yield "with odd entries", marshal.dumps((made_by, dict.fromkeys(kept, 7)))
-    yield "with a list", marshal.dumps((made_by, [1, 2]))
+    for what, code in (("no code", b"no code"), ("a text in place of code", marshal.dumps("raise SystemExit(9)"))):
+        yield f"with {what}", image({name: (*entry[:3], 0, len(code)) for name, entry in kept.items()}, code)
+    yield "with code beyond its end", image({name: (*entry[:3], len(whole), 1 << 62) for name, entry in kept.items()}, whole[behind:])
+    yield "with odd entries", image(dict.fromkeys(kept, 7), whole[behind:])
+    yield "with a list", image([1, 2], whole[behind:])
     for number in range(count):
         chance = dice("image", number)
         if number % 2:
@@ -274,7 +282,7 @@ def _damages(whole: bytes, count: int) -> Any:
         else:
             body = bytearray(whole)
             # Into the frame around the code: what is inside is code of ours, as a .pyc is.
-            body[chance.randrange(64)] ^= 1 << chance.randrange(8)
+            body[chance.randrange(behind)] ^= 1 << chance.randrange(8)
             yield f"flipped ({number})", bytes(body)
 
 

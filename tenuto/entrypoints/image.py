@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Kept = tuple[bool, int, int, int, int]  # is it a package; time and size of its source; where its code begins behind the index, and its length
 
 _Spec: "Any" = type(sys.__spec__)
+_Code = type((lambda: None).__code__)
 # Loaded before there is an image.
 _ITSELF = ("tenuto", "tenuto.entrypoints", "tenuto.entrypoints.image", "tenuto.entrypoints.launch", "tenuto.__main__")
 
@@ -57,7 +58,7 @@ class Image:
         if kept is None:
             return None
         try:
-            self._code[name] = marshal.loads(self._part(*kept[3:]))
+            self._code[name] = _loaded(self._part(*kept[3:]))
         except _DAMAGED:
             return None  # damaged: found the ordinary way, and in the next image it is whole
         source = self._source(name, kept[0])
@@ -107,7 +108,7 @@ class Image:
         for name, kept in self._kept.items():
             try:
                 code = self._part(*kept[3:])
-                marshal.loads(code)
+                _loaded(code)
                 found[name] = (*kept[:3], code)
             except _DAMAGED:
                 pass
@@ -122,6 +123,14 @@ def install(root: str, command: str = "hot") -> Image:
     image = Image(root, command)
     sys.meta_path.insert(0, image)
     return image
+
+
+def _loaded(code: bytes) -> "Any":
+    """Nothing but code: a text would be run as well."""
+    found = marshal.loads(code)
+    if type(found) is not _Code:
+        raise ValueError("no code")
+    return found
 
 
 def _lean(source: str) -> "Any":
