@@ -43,7 +43,7 @@ ERRORS: tuple[Callable[[], BaseException], ...] = (
     lambda: RecursionError("forced"), lambda: KeyboardInterrupt(), lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "forced"),
 )  # fmt: skip
 DEEPEST = 6
-OUTERMOST = (("hook_call.py", "call_and_leave"), ("launch.py", "answer"), ("launch.py", "_is_call_of_a_hook"), ("launch.py", "_name"))
+OUTERMOST = (("hook_call.py", "call_and_leave"), ("launch.py", "answer"), ("launch.py", "_is_call_of_a_hook"), ("launch.py", "_name"), ("sqlite.py", "__del__"))
 
 
 class Case(NamedTuple):

@@ -70,8 +70,14 @@ class SqliteJournal:
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         """A library's user lets go of a workspace, and of its files with it: also of one that was only half made, and when the
-        interpreter ends and has taken its modules apart. The database closes by itself.
+        interpreter ends and has taken its modules apart. The database closes by itself. Nobody could be told what goes wrong here.
         """
+        try:
+            self._let_go(close)
+        except BaseException:  # noqa: BLE001, S110  # Python would print it, whoever calls
+            pass
+
+    def _let_go(self, close: Callable[[int], None]) -> None:
         for name in ("_lock_fd", "_queue_fd", "_log_fd"):
             file = getattr(self, name, -1)
             if file >= 0:
