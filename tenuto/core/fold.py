@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Repo, Run, Visit
 
-FOLD_VERSION = 6
+FOLD_VERSION = 7
 _TOLD_AT_START = (
     "name", "request", "summary", "mode", "pipeline", "driver", "dialects", "order", "schedule", "evidence", "settings",
 )  # fmt: skip

@@ -124,7 +124,10 @@ def _book(run: Run, step: str, side: str, amounts: Json, sign: int) -> None:
 
 
 def _account(run: Run, step: str) -> Any:
-    return run["budget"]["steps"].setdefault(step, {"limits": {}, "spent": {}, "reserved": {}, "busy_ms": 0})
+    accounts = run["budget"]["steps"]
+    if step not in accounts:
+        accounts[step] = {"limits": {}, "spent": {}, "reserved": {}, "busy_ms": 0}
+    return accounts[step]
 
 
 def _add(into: Json, amounts: Json, sign: int) -> None:

@@ -6,6 +6,10 @@ fraction, a longer one, or an offset; a text that is no time gives None, never a
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -13,25 +17,34 @@ def iso(milliseconds: int) -> str:
     """1_763_194_331_000 -> 2025-11-15T08:12:11.000Z"""
     seconds, millis = divmod(milliseconds, 1000)
     days, second_of_day = divmod(seconds, 86400)
-    year, month, day = _civil(days)
     hour, rest = divmod(second_of_day, 3600)
     minute, second = divmod(rest, 60)
-    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
+    date = _dates.get(days) or _keep(_dates, days, "{:04d}-{:02d}-{:02d}".format(*_civil(days)))
+    text = f"{date}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
+    if _FIRST <= milliseconds <= _LAST:
+        _keep(_read, text, milliseconds)  # it is about to be written down, and measured from
+    return text
 
 
-_read: dict[object, int | None] = {}  # the same few times are asked for again and again
-_READ = 64
+# The same few times are asked for again and again, and most of them are of one day.
+_KEPT = 64
+_read: dict[str, int | None] = {}
+_dates: dict[int, str] = {}
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999: what lies outside is written, but never read
+
+
+def _keep(kept: dict[Any, Any], key: object, value: Any) -> Any:
+    if len(kept) >= _KEPT:
+        kept.clear()
+    kept[key] = value
+    return value
 
 
 def milliseconds(text: object) -> int | None:
     """The reverse of `iso`, generous about fraction and offset; None where it is no time."""
     if not isinstance(text, str):
         return None
-    if text not in _read:
-        if len(_read) >= _READ:
-            _read.clear()
-        _read[text] = _milliseconds(text)
-    return _read[text]
+    return _read[text] if text in _read else _keep(_read, text, _milliseconds(text))
 
 
 def _milliseconds(text: str) -> int | None:

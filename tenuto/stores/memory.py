@@ -64,7 +64,7 @@ class MemoryJournal:
     def unlock(self) -> None:
         self._mutex.release()
 
-    def begin(self, durable: bool = True) -> MemoryTransaction:
+    def begin(self, durable: bool = True, remember: bool = False) -> MemoryTransaction:
         self._draft = deepcopy(self._tables)
         return MemoryTransaction(self._draft)
 

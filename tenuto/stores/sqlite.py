@@ -49,6 +49,8 @@ class SqliteJournal:
         self._writing = False
         self._durable = True
         self._patience = PATIENCE
+        self._known: dict[tuple[str, str], Any] = {}
+        self._known_at: int | None = None
 
     def write(self) -> Writing:
         from tenuto.stores.writing import Writing
@@ -176,8 +178,11 @@ class SqliteJournal:
             os.pwrite(self._lock_fd, b"1", 0)
             _sync(self._lock_fd)
 
-    def begin(self, durable: bool = True) -> SqliteTransaction:
-        """Under the lock. `durable=False`: the commit survives the process, and the machine only after `flush`."""
+    def begin(self, durable: bool = True, remember: bool = False) -> SqliteTransaction:
+        """Under the lock. `durable=False`: the commit survives the process, and the machine only after `flush`.
+
+        `remember`: it knows what such a one before it read and wrote, as long as nobody else has written since.
+        """
         connection = self.connection()
         try:
             if durable != self._durable:
@@ -189,9 +194,20 @@ class SqliteJournal:
                 self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except DatabaseError as error:
             self.rollback(error)
-        transaction = SqliteTransaction(connection, self.path)
+        transaction = SqliteTransaction(connection, self.path, self._recall(connection) if remember else self._forget())
         transaction.patience = self._patience
         return transaction
+
+    def _recall(self, connection: Any) -> dict[tuple[str, str], Any]:
+        """SQLite counts what other connections commit. What this one commits is in there already, or was forgotten."""
+        now = connection.execute("PRAGMA data_version").fetchone()[0]
+        if now != self._known_at:
+            self._known, self._known_at = {}, now
+        return self._known
+
+    def _forget(self) -> dict[tuple[str, str], Any]:
+        self._known_at = None
+        return {}
 
     def commit(self) -> None:
         """Durable when this returns."""
@@ -214,6 +230,7 @@ class SqliteJournal:
 
     def rollback(self, error: BaseException | None = None) -> None:
         """`error`: why. One of SQLite's own is raised again in our words, with what to do about it."""
+        self._forget()
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if isinstance(error, DatabaseError):
@@ -247,7 +264,7 @@ class SqliteJournal:
                     self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             pass  # no log yet, a full disk: whoever writes next is told, if there is something to tell
-        self._patience = PATIENCE * 4 if on else PATIENCE
+        self._patience = PATIENCE * 8 if on else PATIENCE
 
     def _lay_out_log(self) -> None:
         """Under the lock. Blocks for a log of ordinary length, so that it is written over from the first turn on. A frame of zeros

@@ -243,20 +243,36 @@ class SqliteTransaction(SqliteReader):
 
     patience = PATIENCE
 
-    def __init__(self, connection: Any, path: str) -> None:
+    def __init__(self, connection: Any, path: str, known: dict[tuple[str, str], Any]) -> None:
         super().__init__(connection, path)
-        self._heads: dict[str, Any] = {}  # as they are while nothing was appended
+        self._known = known  # what stands in the tables, as it was read or written: (kind, name) -> that
 
     def version(self, run: str) -> int:
-        self._heads[run] = row = self._head(run)
+        row = self._head(run)
         return row[0] if row else 0
 
     def _head(self, run: str) -> Any:
-        return self._db.execute("SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?", (run,)).fetchone()
+        known = self._known.get(("head", run))
+        if known is None:
+            query = "SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?"
+            known = self._known["head", run] = self._db.execute(query, (run,)).fetchone()
+        return known
+
+    def note(self, name: str) -> str | None:
+        if ("note", name) not in self._known:
+            self._known["note", name] = super().note(name)
+        known: str | None = self._known["note", name]
+        return known
+
+    def logs(self) -> list[tuple[str, int]]:
+        if ("logs", "") not in self._known:
+            self._known["logs", ""] = super().logs()
+        known: list[tuple[str, int]] = self._known["logs", ""]
+        return known
 
     def append(self, run: str, expected: int, events: list[Any], state: Any) -> None:
         """Events become seq expected+1 and on. `state` is the run with them folded in."""
-        row = self._heads.pop(run, None) or self._head(run)
+        row = self._head(run)
         seq, chain, tail, kept, was_open_in, created = row or (0, _EMPTY_CHAIN, 0, 0, None, state.get("created_at", ""))
         if seq != expected:
             raise Conflict("stale-version", f"run {run} is at {seq}, not at {expected}", "read it again", found=seq)
@@ -293,6 +309,7 @@ class SqliteTransaction(SqliteReader):
         )
         if open_in != was_open_in:
             self._db.execute("UPDATE run SET open_in=? WHERE id=?", (open_in, run))
+        self._known["head", run] = (seq, chain, tail, kept, open_in, created)
 
     def _append_named(self, run: str, rows: list[Any]) -> None:
         try:
@@ -311,6 +328,7 @@ class SqliteTransaction(SqliteReader):
         length, digest = self._db.execute("SELECT length, digest FROM logged WHERE path=?", (path,)).fetchone() or (0, None)
         self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, length, text))
         logged = (path, length + len(text), log_digest(path, digest, text))
+        self._known.pop(("logs", ""), None)
         self._db.execute("INSERT OR REPLACE INTO logged VALUES(?,?,?)", logged)
 
     def reset_log(self, path: str, text: bytes) -> None:
@@ -327,6 +345,7 @@ class SqliteTransaction(SqliteReader):
             self._db.execute("DELETE FROM note WHERE name=?", (name,))
         else:
             put_note(self._db, name, value)
+        self._known["note", name] = value
 
     def index(self, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
         from tenuto.stores.passages import replace

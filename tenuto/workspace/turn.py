@@ -282,7 +282,7 @@ class Turn:
         if not self._held:
             self.workspace.journal.lock()
         try:
-            self.tx = self.workspace.journal.begin(durable=not self._held)
+            self.tx = self.workspace.journal.begin(durable=not self._held, remember=self._remembers)
             self.at = self.workspace.clock()
         except BaseException:
             self._unlock()
@@ -370,10 +370,11 @@ class Turn:
         """Until a later turn has seen them in place, artifacts count as unproven: a crash may come before they are written."""
         mine = {path: kept for path, kept in self.artifacts.items() if kept[0] == run["id"]}
         note = f"unproven:{run['id']}"
-        if mine:
-            self.tx.put_note(note, dumps(list(mine)))
-        elif self._events.get(run["id"]) and (self.unproven[run["id"]] if run["id"] in self.unproven else self.tx.note(note)):
-            self.tx.put_note(note, None)
+        if not mine:
+            if self._events.get(run["id"]) and (self.unproven[run["id"]] if run["id"] in self.unproven else self.tx.note(note)):
+                self.tx.put_note(note, None)
+            return []
+        self.tx.put_note(note, dumps(list(mine)))
         tree = tree_of(run)
         return [
             Publication(tree, path, None, content, run["id"], "", self._remember(key_of(tree, path), sha, None, run))

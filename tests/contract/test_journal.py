@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -405,3 +406,80 @@ def test_nobody_is_answered_before_their_write_is_flushed(tmp_path: Path) -> Non
     failed = subprocess.run([*broken, *command], check=False, capture_output=True, text=True)
     assert failed.returncode == 1 and failed.stdout == ""
     assert "nobody can tell" in failed.stderr
+
+
+# ---- the turns of a driver, which remember what they know ------------------------------------------
+
+
+@contextmanager
+def remembering(journal: Any) -> Iterator[Any]:
+    journal.lock()
+    try:
+        yield journal.begin(remember=True)
+        journal.commit()
+    except BaseException:
+        journal.rollback()
+        raise
+    finally:
+        journal.unlock()
+
+
+def write_everything(tx: Any, version: int, word: str) -> None:
+    tx.append("a", version, [noted(word)], fold([*tx.events("a"), noted(word)]))
+    tx.append_log("log.md", word.encode())
+    tx.put_note("said", word)
+
+
+def all_known(tx: Any) -> tuple[int, Any, Any]:
+    return tx.version("a"), tx.logs(), tx.note("said")
+
+
+@pytest.mark.parametrize("who", ["the same driver", "another turn", "another process"])
+def test_what_was_written_between_two_turns_of_a_driver_is_known_to_the_second(journal: Any, who: str) -> None:
+    append(journal, "a", 0, started("a"))
+    with remembering(journal) as tx:
+        assert all_known(tx) == (1, [], None)
+        write_everything(tx, 1, "one")
+        assert all_known(tx) == (2, [("log.md", 3)], "one"), "and by the one who wrote it"
+    if who == "the same driver":
+        with remembering(journal) as tx:
+            write_everything(tx, 2, "two")
+    elif who == "another turn" or isinstance(journal, MemoryJournal):
+        with journal.write() as tx:
+            write_everything(tx, 2, "two")
+    else:
+        other = SqliteJournal(journal.directory)
+        with other.write() as tx:
+            write_everything(tx, 2, "two")
+        other.close()
+    with remembering(journal) as tx:
+        assert all_known(tx) == (3, [("log.md", 6)], "two")
+        write_everything(tx, 3, "three")
+    with journal.read() as reader:
+        assert [e["text"] for e in reader.events("a", 1)] == ["one", "two", "three"]
+        assert reader.load("a") == fold(list(reader.events("a")))
+
+
+def test_what_a_turn_wrote_that_was_taken_back_is_known_to_nobody(journal: Any) -> None:
+    append(journal, "a", 0, started("a"))
+    with remembering(journal) as tx:
+        write_everything(tx, 1, "one")
+    with pytest.raises(ZeroDivisionError), remembering(journal) as tx:
+        write_everything(tx, 2, "two")
+        raise ZeroDivisionError
+    with remembering(journal) as tx:
+        assert all_known(tx) == (2, [("log.md", 3)], "one")
+        write_everything(tx, 2, "another")
+    with journal.read() as reader:
+        assert reader.load("a") == fold(list(reader.events("a")))
+
+
+def test_texts_that_are_taken_out_of_a_log_change_what_a_driver_knows_of_its_length(journal: Any) -> None:
+    with remembering(journal) as tx:
+        tx.append_log("log.md", b"a secret")
+        assert tx.logs() == [("log.md", 8)]
+    with remembering(journal) as tx:
+        tx.reset_log("log.md", b"a")
+        assert tx.logs() == [("log.md", 1)]
+    with remembering(journal) as tx:
+        assert tx.logs() == [("log.md", 1)]

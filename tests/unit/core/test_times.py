@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.times import _READ, _read, between, iso, milliseconds
+from tenuto.core.times import _FIRST, _KEPT, _LAST, _dates, _read, between, iso, milliseconds
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)))
@@ -109,8 +109,27 @@ def test_time_that_runs_backwards_lasts_nothing() -> None:
 
 def test_however_many_times_are_read_each_is_read_right_and_few_are_kept() -> None:
     _read.clear()
-    assert milliseconds(iso(1000)) == 1000 and milliseconds(iso(2000)) == 2000
-    assert list(_read) == [iso(1000), iso(2000)], "the same few times are asked for again and again"
-    for second in range(3 * _READ):
-        assert milliseconds(iso(second * 1000)) == second * 1000
-        assert len(_read) <= _READ
+    first, second = "1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"
+    assert (milliseconds(first), milliseconds(second)) == (1000, 2000)
+    assert list(_read) == [first, second], "the same few times are asked for again and again"
+    for place in range(3 * _KEPT):
+        assert milliseconds(f"1970-01-01T00:{place // 60:02d}:{place % 60:02d}.000Z") == place * 1000
+        assert len(_read) <= _KEPT
+
+
+def test_however_many_times_are_written_few_are_kept_and_read_as_they_were_written() -> None:
+    _read.clear()
+    _dates.clear()
+    for day in range(3 * _KEPT):
+        text = iso(day * 86_400_000 + 7)
+        assert text == (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).strftime("%Y-%m-%dT00:00:00.007Z")
+        assert _read[text] == day * 86_400_000 + 7 and _dates[day] == text[:10]
+        assert len(_read) <= _KEPT and len(_dates) <= _KEPT
+    assert iso(7) == "1970-01-01T00:00:00.007Z"
+
+
+@pytest.mark.parametrize(("edge", "beyond"), [(_FIRST, -1), (_LAST, 1)])
+def test_a_time_that_cannot_be_read_is_not_known_because_it_was_written(edge: int, beyond: int) -> None:
+    assert milliseconds(iso(edge)) == edge
+    assert iso(edge) in _read
+    assert milliseconds(iso(edge + beyond)) is None
