@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from tenuto.encoding import digest
 from tenuto.errors import BadInput, Refused
-from tenuto.files.places import Place, descend, write_all
+from tenuto.files.places import Place, descend, no_folder, write_all
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,7 +88,7 @@ def _copy_folder(source: str, fd: int, name: str, path: str) -> None:
     try:
         folder = os.open(name, _FOLDER, dir_fd=fd)
     except OSError:
-        raise Refused("bad-folder", f"{path} is not a folder of this repository", "a link or a file stands in the way", path=path) from None
+        raise no_folder(path) from None
     try:
         for entry in os.listdir(source):
             _copy(f"{source}/{entry}", folder, entry, f"{path}/{entry}")

@@ -14,9 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 from tenuto.drivers import git
+from tenuto.drivers.copies import put
 from tenuto.drivers.jobs import Job
 from tenuto.errors import Refused
-from tenuto.files.places import LARGEST, Place, place, write_all
+from tenuto.files.places import LARGEST, place
 from tenuto.supervise.masking import masked, values
 
 
@@ -33,21 +34,10 @@ def hide_in_memory(engine: Any, job: Job) -> None:
         spot = place(engine.workspace.root, job.path("memory.md"), create=False) if secrets and not job.isolated else None
         if spot is not None:
             with spot:
-                _hide(spot, values(os.environ, secrets))
-
-
-def _hide(spot: Place, secrets: list[bytes]) -> None:
-    text = spot.read() or b""
-    hidden = masked(text, secrets)
-    if hidden == text:
-        return
-    aside = f".{spot.name}.without"
-    file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=spot.fd)
-    try:
-        write_all(file, hidden)
-    finally:
-        os.close(file)
-    os.replace(aside, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
+                text = spot.read() or b""
+            hidden = masked(text, values(os.environ, secrets))
+            if hidden != text:
+                put(engine.workspace.root, spot.path, hidden)
 
 
 def found(engine: Any, job: Job, paths: list[str]) -> dict[str, str]:

@@ -41,24 +41,28 @@ class Image:
         try:
             self._file = posix.open(self._path, posix.O_RDONLY | posix.O_CLOEXEC)
             self._size = posix.fstat(self._file).st_size
-            self._behind = _HEAD + int.from_bytes(posix.pread(self._file, _HEAD, 0), "little")
-            made_by, kept = marshal.loads(self._part(_HEAD - self._behind, self._behind - _HEAD))
+            index = int.from_bytes(posix.pread(self._file, _HEAD, 0), "little")
+            self._behind = _HEAD + index
+            made_by, kept = marshal.loads(self._part(_HEAD, index))
             if made_by == _interpreter() and type(kept) is dict:
                 self._kept = kept
         except _DAMAGED:
             pass  # there is none, or not a whole one
 
-    def _part(self, begin: int, length: int) -> bytes:
+    def _part(self, at: int, length: int) -> bytes:
         if length > self._size:
             raise ValueError("longer than its file")
-        return posix.pread(self._file, length, self._behind + begin)
+        return posix.pread(self._file, length, at)
+
+    def _code_of(self, kept: "Kept") -> bytes:
+        return self._part(self._behind + kept[3], kept[4])
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         kept = self._kept.get(name)
         if kept is None:
             return None
         try:
-            self._code[name] = _loaded(self._part(*kept[3:]))
+            self._code[name] = _loaded(self._code_of(kept))
         except _DAMAGED:
             return None  # damaged: found the ordinary way, and in the next image it is whole
         source = self._source(name, kept[0])
@@ -107,7 +111,7 @@ class Image:
         found = {}
         for name, kept in self._kept.items():
             try:
-                code = self._part(*kept[3:])
+                code = self._code_of(kept)
                 _loaded(code)
                 found[name] = (*kept[:3], code)
             except _DAMAGED:

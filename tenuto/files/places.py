@@ -87,19 +87,17 @@ def descend(root: str, path: str, create: bool = True) -> Place | None:
         try:
             below = _enter(here, part, create)
         except OSError:
-            folder = "/".join(parts[:number])
-            raise Refused(
-                "bad-folder",
-                f"{folder} is not a folder of this repository",
-                "a link or a file stands in the way",
-                path=folder,
-            ) from None
+            raise no_folder("/".join(parts[:number])) from None
         finally:
             os.close(here)
         if below is None:
             return None
         here = below
     return Place(here, parts[-1], path)
+
+
+def no_folder(path: str) -> Refused:
+    return Refused("bad-folder", f"{path} is not a folder of this repository", "a link or a file stands in the way", path=path)
 
 
 def _enter(folder: int, name: str, create: bool) -> int | None:

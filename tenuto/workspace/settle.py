@@ -54,15 +54,20 @@ def settle(workspace: Workspace) -> list[str]:
     that somebody else made could lead out of itself that way.
     """
     made = [] if os.path.exists(workspace.state + "/journal.db") else ["journal"]
-    spots: Any = [place(workspace.root, ".tenuto/config.yaml")]
-    if os.path.realpath(workspace.root + "/.tenuto") == os.path.realpath(workspace.state):
-        spots.append(place(workspace.root, ".tenuto/.gitignore"))
+    there = place(workspace.root, ".tenuto/config.yaml", create=False)
+    if there is not None:
+        with there:
+            pass
     with workspace.journal.read():
         pass  # it is made where there is none, and refused where it is a newer Tenuto's
-    for spot, text in zip(spots, (_CONFIG, _IGNORED), strict=False):
+    files = {".tenuto/config.yaml": _CONFIG}
+    if os.path.realpath(workspace.root + "/.tenuto") == os.path.realpath(workspace.state):
+        files[".tenuto/.gitignore"] = _IGNORED
+    for path, text in files.items():
+        spot: Any = place(workspace.root, path)
         with spot:
             if _write(spot, text):
-                made.append(spot.path)
+                made.append(path)
     return made
 
 

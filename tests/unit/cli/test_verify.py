@@ -159,6 +159,7 @@ def test_a_journal_of_a_newer_tenuto_is_refused_by_name(say: Say, run: str) -> N
         assert answered.status == 6, command
         assert answered.error["code"] == "schema-newer"
         assert "schema 99" in answered.error["message"]
+    assert not Path(".tenuto").exists(), "init makes nothing, either"
 
 
 def test_an_event_of_a_newer_tenuto_is_refused_by_name(say: Say, workspace: tenuto.Workspace, run: str) -> None:

@@ -126,10 +126,16 @@ def test_however_many_times_are_written_few_are_kept_and_read_as_they_were_writt
         assert _read[text] == day * 86_400_000 + 7 and _dates[day] == text[:10]
         assert len(_read) <= _KEPT and len(_dates) <= _KEPT
     assert iso(7) == "1970-01-01T00:00:00.007Z"
+    _dates[0] = "a day that is known"
+    assert iso(7) == "a day that is knownT00:00:00.007Z", "it is not made again"
+    _dates.clear()
 
 
 @pytest.mark.parametrize(("edge", "beyond"), [(_FIRST, -1), (_LAST, 1)])
 def test_a_time_that_cannot_be_read_is_not_known_because_it_was_written(edge: int, beyond: int) -> None:
-    assert milliseconds(iso(edge)) == edge
-    assert iso(edge) in _read
+    _read.clear()
+    text = iso(edge)
+    assert _read == {text: edge}
+    _read.clear()
+    assert milliseconds(text) == edge
     assert milliseconds(iso(edge + beyond)) is None
