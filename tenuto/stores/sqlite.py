@@ -264,7 +264,7 @@ class SqliteJournal:
                     self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             pass  # no log yet, a full disk: whoever writes next is told, if there is something to tell
-        self._patience = PATIENCE * 8 if on else PATIENCE
+        self._patience = PATIENCE * 4 if on else PATIENCE
 
     def _lay_out_log(self) -> None:
         """Under the lock. Blocks for a log of ordinary length, so that it is written over from the first turn on. A frame of zeros
