@@ -6,7 +6,7 @@ backup. Around the repository stand other directories, in it files that are not 
 compared. Some names also go to processes under strace, and every file that was opened for writing is compared with the list.
 
 Then folders and files of the repository are replaced by symbolic links to the outside, standing still and swapped back and
-forth as fast as it goes while commands run.
+forth as fast as it goes while commands run, and while an engine copies into work trees and out of them (outward.py).
 
 The broken variant follows links.
 """
@@ -26,11 +26,13 @@ from typing import Any
 
 from prove.frame import ROOT, Amount, Progress, Result, alone, dice, environment, merged, place, python, spread
 from prove.looking import opened
+from prove.outward import STANDING, SWAPPER, attack
+from prove.outward import SWAPPED as SWAPPED_IN_TREES
 from prove.scenes import words as words_of
 from tenuto.errors import TenutoError
 from tenuto.workspace.settle import settle
 
-FULL, SAMPLE = (10_000, 300, 60), (240, 4, 2)  # names, of them as processes, rounds of swapping for each place
+FULL, SAMPLE = (10_000, 300, 60, 8), (240, 4, 2, 0)  # names, of them as processes, rounds of swapping for each place, the same around engines
 BATCH = 24
 OWN = re.compile(
     r"docs$|(docs/orchestrator|docs/feature|\.ai-workspace|\.agents|\.claude/orchestrator|\.tenuto|\.git/tenuto)(/.*)?$|\.claude$|\.feature-state\.json$"
@@ -41,29 +43,13 @@ SWAPPED = (
     "docs/orchestrator/context/tasks/dark-mode/manifest.json", "docs/orchestrator/context/history.md", ".agents", ".agents/tmp",
     ".agents/tmp/state.json", ".ai-workspace", ".ai-workspace/T-1", ".ai-workspace/T-1/flow-state.json", ".feature-state.json", ".tenuto",
 )  # fmt: skip
-SWAPPER = """
-import os, sys
-path, outside, aside = sys.argv[1:4]
-print("ready", flush=True)
-while True:
-    try:
-        os.rename(path, aside)
-        os.symlink(outside, path)
-        os.unlink(path)
-        os.rename(aside, path)
-    except OSError:
-        try:
-            if os.path.islink(path): os.unlink(path)
-            if os.path.lexists(aside) and not os.path.lexists(path): os.rename(aside, path)
-        except OSError:
-            pass
-"""
+TREES = (*STANDING, *SWAPPED_IN_TREES)
 
 Snapshot = dict[str, bytes | str | None]
 
 
 def prove(amount: Amount, tell: Progress) -> Result:
-    names, processes, rounds = FULL if amount.full else SAMPLE
+    names, processes, rounds, engines = FULL if amount.full else SAMPLE
     jobs: list[tuple[str, int, int, bool]] = [("names", number, BATCH * 10, False) for number in range(max(1, names // (BATCH * 10)))]
     if names % (BATCH * 10) and amount.full:
         jobs.append(("names", len(jobs), BATCH * 10, False))
@@ -71,17 +57,20 @@ def prove(amount: Amount, tell: Progress) -> Result:
         jobs += [("processes", number, min(processes, 25), False) for number in range(max(1, processes // 25))]
     jobs += [("links", number, 0, False) for number in range(len(SWAPPED))]
     jobs += [("swaps", number, rounds, False) for number in range(len(SWAPPED)) if amount.full or number % 5 == 0]
+    jobs += [("trees", number, 1, False) for number in range(len(STANDING)) if amount.full or number < 3]
+    jobs += [("trees", number, engines, False) for number in range(len(STANDING), len(TREES)) if engines]
     return merged(spread(_job, jobs, amount.jobs, tell))
 
 
 def control(amount: Amount) -> Result:
-    return merged(_job(("links", number, 0, True)) for number in (0, 6, 9))
+    broken = [("links", number, 0, True) for number in (0, 6, 9)] + [("trees", number, 1, True) for number in range(3)]
+    return merged(_job(job) for job in broken)
 
 
 def _job(job: tuple[str, int, int, bool]) -> Result:
     kind, number, count, broken = job
     with alone(), place() as work, _following_links(broken):
-        act: Callable[[Path, int, int], Result] = {"names": _names, "processes": _processes, "links": _links, "swaps": _swaps}[kind]
+        act: Callable[[Path, int, int], Result] = {"names": _names, "processes": _processes, "links": _links, "swaps": _swaps, "trees": _trees}[kind]
         return act(work, number, count)
 
 
@@ -335,6 +324,15 @@ def _swaps(work: Path, number: int, rounds: int) -> Result:
         (root / path).unlink()
     after = _put_back(_around(work), path)
     return Result(rounds, _escapes(before, after, f"{path} is swapped with a link"), {"rounds against swapped links": f"{rounds}"})
+
+
+def _trees(work: Path, number: int, rounds: int) -> Result:
+    """What an engine copies, with a link in its way."""
+    violations: list[str] = []
+    for turn in range(rounds):
+        found = attack(work / str(turn), TREES[number])
+        violations += [f"an engine, {TREES[number]} is a link: outside, {name} was written" for name in found]
+    return Result(rounds, violations, {"engines with links in their way": f"{rounds}"})
 
 
 def _put_back(found: Snapshot, path: str) -> Snapshot:
