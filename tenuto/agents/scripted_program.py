@@ -33,14 +33,47 @@ def read_script(path: str) -> list[Any]:
     from ruamel.yaml import YAML
 
     read = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
-    answers: list[Any] = (read or {}).get("answers", [])
+    answers: Any = (read or {}).get("answers", [])
+    if not isinstance(answers, list):
+        raise TypeError("`answers` is no list")
+    for number, answer in enumerate(answers, 1):
+        problem = wrong(answer)
+        if problem:
+            raise ValueError(f"answer {number}: {problem}")
     return answers
 
 
+def wrong(answer: Any) -> str:
+    """Why it is no answer; nothing where it is one."""
+    if not isinstance(answer, dict):
+        return "it is no mapping"
+    for key, value in answer.items():
+        if key in TEXTS:
+            if not isinstance(value, str):
+                return f"{key}: {value!r} is no text; put it in quotes"
+        elif key not in MAPPINGS:
+            return f"there is no {key!r}; there are {', '.join((*TEXTS, *MAPPINGS))}"
+        elif not isinstance(value, dict):
+            return f"{key}: {value!r} is no mapping"
+        else:
+            fits, kind = MAPPINGS[key]
+            bad = next((entry for entry in value.items() if not fits(*entry)), None)
+            if bad is not None:
+                return f"{key}: {bad[0]!r}: {bad[1]!r} is no {kind}"
+    return ""
+
+
+PLACES = ("role", "step", "item", "try", "visit", "outputs")
+TEXTS = ("reply", "run", "fault", "wait")
+MAPPINGS: dict[str, tuple[Any, str]] = {
+    "for": (lambda name, value: name in PLACES and isinstance(value, (str, int)), f"place ({', '.join(PLACES)}: a word or a number)"),
+    "files": (lambda name, value: isinstance(name, str) and isinstance(value, str), "file and its text"),
+    "usage": (lambda name, value: isinstance(name, str) and type(value) is int and value >= 0, "unit and a whole number"),
+}
+
+
 def choose(answers: list[Any], environment: dict[str, str]) -> Any:
-    here = {
-        key: environment.get(f"TENUTO_{key.upper()}", "") for key in ("role", "step", "item", "try", "visit", "outputs")
-    }
+    here = {key: environment.get(f"TENUTO_{key.upper()}", "") for key in PLACES}
     for answer in answers:
         wanted = answer.get("for", {})
         if all(fnmatch.fnmatchcase(here[key], str(value)) for key, value in wanted.items()):
