@@ -104,10 +104,7 @@ class Saying:
 
     def _open(self, heard: Heard) -> Workspace | None:
         """The repository that this is about; None where Tenuto is not used."""
-        from tenuto.workspace.locate import locate
-
-        places = [heard["cwd"], *(posix.environ.get(name, b"").decode() for name in _PROJECT), posix.getcwd()]
-        roots = [locate(place) for place in dict.fromkeys(places) if place[:1] == "/" and _is_there(place)]
+        roots = self._roots()
         for root, tree, state in roots:
             if _is_there(state + "/journal.db"):
                 self.state = state
@@ -122,6 +119,15 @@ class Saying:
 
             raise NotFound("state-missing", NOT_FOUND, "tenuto feature start NAME")
         return None
+
+    def _roots(self) -> list[tuple[str, str, str]]:
+        """What this may be about, the likeliest first. A folder that is gone still tells what it lay in: an agent that removes the one
+        that it works in is asked no less for that.
+        """
+        from tenuto.workspace.locate import locate
+
+        named = [self.heard["cwd"] if self.heard else "", *(posix.environ.get(name, b"").decode("utf-8", "replace") for name in _PROJECT), _here()]
+        return [locate(place) for place in dict.fromkeys(named) if place[:1] == "/"]
 
     def fail(self, error: BaseException) -> None:
         from tenuto.drivers.hooks.failing import must_block
@@ -144,9 +150,8 @@ class Saying:
 
     def _state(self) -> str:
         if not self.state:
-            from tenuto.workspace.locate import locate
-
-            self.state = locate(posix.getcwd())[2]
+            states = [state for _, _, state in self._roots()]
+            self.state = next((state for state in states if _is_there(state + "/journal.db")), states[0] if states else "/nowhere")
         return self.state
 
 
@@ -187,6 +192,16 @@ def _workspace(root: str, tree: str, state: str) -> Workspace:
     from tenuto.workspace.open import open_at
 
     return open_at(root, tree, state, by="hook")
+
+
+def _here() -> str:
+    try:
+        return posix.getcwd()
+    except OSError:  # it was removed; where it was, the kernel still knows
+        try:
+            return posix.readlink("/proc/self/cwd").removesuffix(" (deleted)")
+        except OSError:
+            return ""
 
 
 def _is_there(path: str) -> bool:

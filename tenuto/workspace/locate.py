@@ -96,13 +96,22 @@ def _linked(root: str, git_file: str) -> tuple[str, str] | None:
 
 def _absolute(path: str) -> str:
     """The root is ""; no other path ends in a slash."""
-    if path == ".":
-        path = posix.getcwd()
-    if path[:1] != "/" or "/." in path or "//" in path or path.endswith("/"):
+    if path[:1] != "/":
+        path = _here() if path == "." else f"{_here()}/{path}"
+    if "/." in path or "//" in path or path.endswith("/"):
         from os.path import abspath
 
         path = abspath(path)
     return "" if path == "/" else path
+
+
+def _here() -> str:
+    try:
+        return posix.getcwd()
+    except FileNotFoundError:
+        from tenuto.errors import NotFound
+
+        raise NotFound("no-folder", "the folder that this was started in is gone", "go to the repository, then repeat the command") from None
 
 
 def _parent(path: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tenuto
+from tenuto.drivers.hooks.declaring import declare
 from tenuto.drivers.hooks.failing import MOST_BYTES, read_log
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,6 +173,44 @@ def test_a_gate_that_cannot_be_looked_at_is_closed(tmp_path: Path, declared: tup
     assert (done.returncode, said["permissionDecision"]) == (0, "deny")
     for name in ("PreToolUse.Bash", "SubagentStop", "Stop"):
         assert call(tmp_path, name.partition(".")[0], captured(tmp_path, f"claude-2.1.325/{name}")).stdout == b""
+
+
+def call_from_nowhere(root: Path, event: str, payload: Any) -> subprocess.CompletedProcess[bytes]:
+    """Somebody removed the folder that the agent works in."""
+    text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    hook = shlex.join([sys.executable, "-I", "-S", str(HOOK), event])
+    script = f"mkdir below && cd below && rmdir ../below && exec {hook}"
+    return subprocess.run(["sh", "-c", script], input=text, cwd=root, env={"PATH": os.environ["PATH"]}, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("told", ["", "below"], ids=["told of the repository", "told of a folder that is gone, too"])
+def test_a_gate_stays_closed_for_an_agent_that_removed_its_folder(tmp_path: Path, told: str) -> None:
+    feature(tmp_path, skip=["discovery"], hooks={"gate": "block"})
+    workspace: Any = tenuto.open(str(tmp_path))
+    workspace.feature_state.phase("spec")
+    workspace.feature_state.phase("plan")
+    asked = captured(tmp_path, "claude-2.1.325/PreToolUse.Agent", cwd=str(tmp_path / told))
+    done = call_from_nowhere(tmp_path, "PreToolUse", asked)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_what_it_did_is_recorded_all_the_same(tmp_path: Path) -> None:
+    feature(tmp_path)
+    assert call_from_nowhere(tmp_path, "SubagentStop", STOP).stderr == b""
+    assert state(tmp_path)["phases"]["spec"] == "completed"
+
+
+def test_a_gate_that_cannot_be_looked_at_is_closed_wherever_the_hook_was_started(tmp_path: Path) -> None:
+    """The payload tells nothing: the folder does, even one that is gone, and so does the host."""
+    feature(tmp_path)
+    declare(tenuto.open(str(tmp_path)), {"gate": "block"})
+    ruin_the_journal(tmp_path)
+    for done in (call_from_nowhere(tmp_path, "PreToolUse", b"{"), call(Path("/"), "PreToolUse", b"{", CLAUDE_PROJECT_DIR=str(tmp_path))):
+        assert done.returncode == 0
+        assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+        assert len(done.stderr.splitlines()) == 1
+    assert len(read_log(str(tmp_path / ".tenuto"))) == 2
 
 
 def test_a_host_may_declare_it_in_the_call(tmp_path: Path) -> None:

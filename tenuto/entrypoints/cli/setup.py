@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -96,7 +95,7 @@ def _by_hand() -> list[str]:
 def _root() -> str:
     from tenuto.workspace.locate import locate
 
-    return locate(os.getcwd())[0]
+    return locate(".")[0]
 
 
 def _counted(plans: list[Plan]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tenuto
+from tenuto.errors import NotFound
 from tenuto.workspace.locate import locate
 
 pytestmark = pytest.mark.needs("git")
@@ -128,3 +129,14 @@ def test_an_empty_folder_named_git_is_no_repository(tmp_path: Path) -> None:
     assert locate(str(tmp_path)) == (str(tmp_path), "", str(tmp_path / ".tenuto"))
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     assert locate(str(below)) == (str(tmp_path), "", str(tmp_path / ".git" / "tenuto"))
+
+
+@pytest.mark.parametrize("path", [".", "below"])
+def test_a_folder_that_is_gone_is_named(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(NotFound, match="the folder that this was started in is gone") as refused:
+        locate(path)
+    assert refused.value.code == "no-folder"
