@@ -144,6 +144,7 @@ class SqliteJournal:
                 from tenuto.stores.faults import look_only
 
                 self._connection, current = look_only(self._opened, self.path, error)
+            self._forget()  # every connection counts what others commit from the same number on
             if not current:
                 try:
                     self._bring_up_to_date()
@@ -192,9 +193,10 @@ class SqliteJournal:
             if not durable and self._log_fd < 0:
                 # Before anything is written to it: the kernel tells of a failure only those who had the file open.
                 self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+            known = self._recall(connection) if remember else self._forget()
         except DatabaseError as error:
             self.rollback(error)
-        transaction = SqliteTransaction(connection, self.path, self._recall(connection) if remember else self._forget())
+        transaction = SqliteTransaction(connection, self.path, known)
         transaction.patience = self._patience
         return transaction
 

@@ -434,7 +434,7 @@ def all_known(tx: Any) -> tuple[int, Any, Any]:
     return tx.version("a"), tx.logs(), tx.note("said")
 
 
-@pytest.mark.parametrize("who", ["the same driver", "another turn", "another process"])
+@pytest.mark.parametrize("who", ["the same driver", "another turn", "another process", "another process, while it was closed"])
 def test_what_was_written_between_two_turns_of_a_driver_is_known_to_the_second(journal: Any, who: str) -> None:
     append(journal, "a", 0, started("a"))
     with remembering(journal) as tx:
@@ -448,6 +448,8 @@ def test_what_was_written_between_two_turns_of_a_driver_is_known_to_the_second(j
         with journal.write() as tx:
             write_everything(tx, 2, "two")
     else:
+        if "closed" in who:
+            journal.close()
         other = SqliteJournal(journal.directory)
         with other.write() as tx:
             write_everything(tx, 2, "two")
