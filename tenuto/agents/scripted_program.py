@@ -51,6 +51,8 @@ def wrong(answer: Any) -> str:
         if key in TEXTS:
             if not isinstance(value, str):
                 return f"{key}: {value!r} is no text; put it in quotes"
+            if key == "fault" and not is_fault(value):
+                return f"fault: there is no {value!r}; there are {', '.join(FAULTS)}, some with a number"
         elif key not in MAPPINGS:
             return f"there is no {key!r}; there are {', '.join((*TEXTS, *MAPPINGS))}"
         elif not isinstance(value, dict):
@@ -63,10 +65,16 @@ def wrong(answer: Any) -> str:
     return ""
 
 
+def is_fault(word: str) -> bool:
+    kind, blank, number = word.partition(" ")
+    return kind in FAULTS and (not blank or number.isdecimal())
+
+
+FAULTS = ("hang", "exit", "signal", "flood", "silent", "daemon", "ignore-signals")
 PLACES = ("role", "step", "item", "try", "visit", "outputs")
 TEXTS = ("reply", "run", "fault", "wait")
 MAPPINGS: dict[str, tuple[Any, str]] = {
-    "for": (lambda name, value: name in PLACES and isinstance(value, (str, int)), f"place ({', '.join(PLACES)}: a word or a number)"),
+    "for": (lambda name, value: name in PLACES and isinstance(value, (str, int, float)) and type(value) is not bool, f"place ({', '.join(PLACES)}: a word or a number)"),
     "files": (lambda name, value: isinstance(name, str) and isinstance(value, str), "file and its text"),
     "usage": (lambda name, value: isinstance(name, str) and type(value) is int and value >= 0, "unit and a whole number"),
 }

@@ -25,6 +25,9 @@ from tenuto.errors import BadInput, NotFound
         ("answers: [{usage: {tokens: 1.5}}]", "answer 1: usage: 'tokens': 1.5 is no unit and a whole number"),
         ("answers: [{usage: {tokens: -1}}]", "answer 1: usage: 'tokens': -1 is no unit and a whole number"),
         ("answers: [{usage: {tokens: true}}]", "answer 1: usage: 'tokens': True is no unit and a whole number"),
+        ("answers: [{fault: hnag}]", "answer 1: fault: there is no 'hnag'; there are hang, exit, signal,"),
+        ("answers: [{fault: exit x}]", "answer 1: fault: there is no 'exit x'"),
+        ("answers: [{for: {try: true}}]", "answer 1: for: 'try': True is no place"),
         ("- just a list", "cannot be read as answers"),
         ("answers: [", "cannot be read as answers"),
     ],
@@ -43,7 +46,7 @@ def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
         ScriptedAgent(str(tmp_path / "nothing.yaml"))
 
 
-@pytest.mark.parametrize("script", ["", "answers: []", "answers: [{for: {try: 1, item: '*'}, files: {}, usage: {tokens: 0}}]"])
+@pytest.mark.parametrize("script", ["", "answers: []", "answers: [{for: {step: 3.5}, fault: exit 3}, {fault: flood}]", "answers: [{for: {try: 1, item: '*'}, files: {}, usage: {tokens: 0}}]"])
 def test_what_can_be_followed_is_taken(tmp_path: Path, script: str) -> None:
     path = tmp_path / "answers.yaml"
     path.write_text(script)
