@@ -142,7 +142,6 @@ def _seen(engine: Any, job: Job, directory: str, told: Any) -> Any:
     known = _kept(path)
     if known and known["verdict"] == told["verdict"]:
         return known
-    leaks.hide_in_memory(engine, job)
     with engine.workspace.turn() as turn:  # whatever was written into memory.md is looked at first
         run = turn.existing(engine.name)
         memory_broken = job.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])

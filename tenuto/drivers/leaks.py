@@ -2,7 +2,7 @@
 
     told(engine, job, paths)       why they are not taken in, in words; empty when all is well
     found(engine, job, paths)      which of them hold a secret, and which one
-    hide_in_memory(engine, job)    memory.md, which everybody reads, without them
+    guard(workspace, settings)     what turns take in whoever wrote it (memory.md, state files): without them
 
 What an agent says is masked on its way to the disk: supervise/masking.py, which also knows how a value may be spelled.
 """
@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from tenuto.core.records import Run
 from tenuto.drivers import git
 from tenuto.drivers.copies import put
 from tenuto.drivers.jobs import Job
 from tenuto.errors import Refused
-from tenuto.files.places import LARGEST, place
+from tenuto.files.places import LARGEST
 from tenuto.supervise.masking import masked, values
+from tenuto.workspace.turn import Turn, Workspace
 
 
 def told(engine: Any, job: Job, paths: list[str]) -> str:
@@ -27,17 +30,26 @@ def told(engine: Any, job: Job, paths: list[str]) -> str:
     return found_in[0] if found_in else ""
 
 
-def hide_in_memory(engine: Any, job: Job) -> None:
-    """memory.md is taken in whoever wrote it, shown to all that come after, and no output that could be refused."""
-    secrets = engine.settings.get("secrets")
-    with suppress(Refused):  # a link or a folder in its place: the turn that would take it in says so
-        spot = place(engine.workspace.root, job.path("memory.md"), create=False) if secrets and not job.isolated else None
-        if spot is not None:
-            with spot:
-                text = spot.read() or b""
-            hidden = masked(text, values(os.environ, secrets))
-            if hidden != text:
-                put(engine.workspace.root, spot.path, hidden)
+def guard(workspace: Workspace, settings: dict[str, Any]) -> None:
+    """From now on, no turn of this process takes in what its environment holds and the settings call secret."""
+    secrets = values(os.environ, settings.get("secrets", []))
+    if secrets:
+        workspace.before_looking = partial(_hide, secrets)
+
+
+def _hide(secrets: list[bytes], turn: Turn, run: Run) -> None:
+    """State files and memory.md are taken in whoever wrote them, and shown to all that come after: there is no output to be refused."""
+    workspace = turn.workspace
+    for name, where in run["dialects"].items():
+        dialect, root = workspace.dialects.get(name), workspace.root_of(where.get("tree", ""))
+        if dialect is None or root is None:
+            continue
+        for path in dialect.paths(run, turn.repo):
+            text = b""
+            with suppress(Refused):  # a link or a folder in its place: the turn says so when it comes to it
+                text = workspace.files(where.get("tree", "")).read(path) or b""
+            if masked(text, secrets) != text:
+                put(root, path, masked(text, secrets))  # refused where it cannot be replaced: nothing is taken in then
 
 
 def found(engine: Any, job: Job, paths: list[str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from tenuto.core.decisions.runs import ENDED, too_early
 from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
 from tenuto.core.visits import step_of
-from tenuto.drivers import actions, branches, continuing, delivery, protection, shown
+from tenuto.drivers import actions, branches, continuing, delivery, leaks, protection, shown
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.checks import GRACE, OUT_OF_TIME, UnderWay
@@ -53,6 +53,7 @@ class Engine:
         self.settings = settings
         self.watcher = watcher or (lambda run, events: None)
         self.folder = f"{workspace.state}/attempts/{run}"
+        leaks.guard(workspace, settings)
         self.boundary = Boundary(workspace, self.folder)
         self.trees = Trees(workspace, run)
         self._unstarted: dict[str, int] = {}  # how many attempts of a seat left no trace, since this engine began

@@ -38,7 +38,10 @@ def keep_outputs(turn: Turn, job: Any, outputs: list[str], reply: str) -> None:
     kept = {named(os.path.relpath(path, job.documents)): path for path in outputs}
     for artifact, path in kept.items():
         turn.keep_file(run["id"], artifact, path, step=job.step["id"], attempt=job.name)
-        head = turn.workspace.files().stored(turn.tx, run["artifacts"][artifact]["sha256"], INDEXED)
+        sha = run["artifacts"][artifact]["sha256"]
+        if not sha:
+            raise Refused("output-gone", f"{path} was removed while it was taken in", f"tenuto run --run {run['id']}", path=path)
+        head = turn.workspace.files().stored(turn.tx, sha, INDEXED)
         turn.tx.index(run["id"], artifact, path, passages_of(head))
     for one in speaking:
         if hasattr(one, "collected"):

@@ -23,6 +23,7 @@ from tenuto.workspace.reconcile import absorb_artifact, check_logs, look_before_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Self
 
@@ -46,6 +47,8 @@ class Workspace:
         self.dialects: dict[str, Dialect] = dialects
         self.clock = clock
         self.by = by
+        self.before_looking: Callable[[Turn, Run], None] | None = None
+        """What a driver does to a run's files before a turn takes in what others wrote there."""
         self.warnings: list[str] = []
         """What went differently than asked, for the caller to say: a repaired file, one that could not be written."""
         self.remembered: dict[str, Any] = {}
@@ -144,6 +147,8 @@ class Turn:
         if name not in self._runs:
             run = self._runs[name] = self._remembered(name) or self.tx.load(name)
             if run is not None and not self._held:
+                if self.workspace.before_looking is not None:
+                    self.workspace.before_looking(self, run)
                 reconcile(self, run)
         return self._runs[name]
 

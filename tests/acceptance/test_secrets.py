@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tenuto
 from tenuto.drivers.start import Place
 from tenuto.encoding import dumps
+from tenuto.errors import Refused
 from tests.acceptance.grounds import OWN_TREES, Ground, merges
 
 VALUE = "s3cret-5b1f-9a0c"
@@ -54,8 +58,7 @@ def test_an_output_with_a_secret_in_it_is_not_taken_in(ground: Ground, place: Pl
     ground.script.write_text(dumps({"answers": [{"for": {"role": "planner"}, "files": {}, "run": command}]}))
     first = next(iter(ground.drive(name)["attempts"].values()))
     assert first["verdict"] == "ERROR" and why in first["summary"]
-    state = ground.root / ".git" / "tenuto"
-    assert [path for path in state.rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()] == []
+    assert kept_by_us(ground) == []
 
 
 def test_a_file_that_nobody_could_read_whole_is_not_searched_for_one(ground: Ground) -> None:
@@ -70,3 +73,74 @@ def test_one_that_is_spelled_as_json_spells_it_is_found_too(ground: Ground, tmp_
     (tmp_path / "text").write_text(dumps({"key": 'with "quotes" in it'}))
     name = ground.start(_01="echo fine > fine.txt", _02=f"cp {tmp_path}/text code.txt")
     assert "holds the value of MY_TOKEN" in summaries(ground.drive(name))["02-b"]
+
+
+def kept_by_us(ground: Ground) -> list[Path]:
+    """Files of the journal that hold it."""
+    return [path for path in (ground.root / ".git" / "tenuto").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()]
+
+
+def says_it_in_memory(ground: Ground, besides: str) -> str:
+    name = ground.start(place=Place("shared"))
+    memory = f"docs/feature/{name}/memory.md"
+    command = f"printf '\\n- key: %s\\n' $MY_TOKEN >> {memory}; {besides.format(memory=memory)}"
+    answers = [{"for": {"role": "planner"}, "run": command, "files": {f"docs/feature/{name}/plan.md": "## Wave 1\n- 01-a (depends_on: none)\n"}}]
+    ground.script.write_text(dumps({"answers": answers}))
+    return name
+
+
+def test_a_secret_in_the_memory_is_masked_before_it_is_taken_in(ground: Ground) -> None:
+    name = says_it_in_memory(ground, "true")
+    ground.drive(name)
+    text = (ground.root / "docs" / "feature" / name / "memory.md").read_text()
+    assert "key: [secret]" in text and VALUE not in text
+    assert kept_by_us(ground) == []
+
+
+@pytest.mark.needs("root")
+def test_a_memory_that_cannot_be_replaced_is_not_taken_in(ground: Ground) -> None:
+    """Something is mounted in its place: it can be read and written, and nothing put there."""
+    name = says_it_in_memory(ground, "mount --bind {memory} {memory}")
+    memory = ground.root / "docs" / "feature" / name / "memory.md"
+    try:
+        with pytest.raises(Refused, match=r"memory\.md cannot be written"):
+            ground.drive(name)
+        assert VALUE in memory.read_text() and kept_by_us(ground) == []
+    finally:
+        subprocess.run(["umount", str(memory)], check=False)
+    ground.drive(name)
+    assert VALUE not in memory.read_text() and kept_by_us(ground) == []
+
+
+def leave_it_in_memory(ground: Ground, paused: bool = False) -> Path:
+    """An engine was killed before it came to what its agent had written."""
+    name = ground.start(place=Place("shared"))
+    if paused:
+        with tenuto.open(str(ground.root)).turn() as turn:
+            turn.do(name, {"do": "Pause", "kind": "user", "reason": "lunch"})
+    memory = ground.root / "docs" / "feature" / name / "memory.md"
+    memory.write_text(f"{memory.read_text()}\n- key: {VALUE}\n")
+    return memory
+
+
+def test_an_engine_that_goes_on_masks_it_before_anything_else(ground: Ground) -> None:
+    memory = leave_it_in_memory(ground)
+    ground.drive(memory.parent.name)
+    assert "key: [secret]" in memory.read_text() and VALUE not in memory.read_text()
+    assert kept_by_us(ground) == []
+
+
+@pytest.mark.parametrize("words", [["run", "--agent", "command:true"], ["run", "--pipeline", "small", "--agent", "command:true"], ["resume", "--no-drive"]])
+def test_so_does_a_command_that_goes_on(ground: Ground, words: list[str]) -> None:
+    (ground.root / ".tenuto" / "config.yaml").write_text("secrets: [MY_TOKEN]\n")
+    memory = leave_it_in_memory(ground, paused=words[0] == "resume")
+    subprocess.run([sys.executable, "-m", "tenuto", *words], cwd=ground.root, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    assert "key: [secret]" in memory.read_text() and VALUE not in memory.read_text()
+    assert kept_by_us(ground) == []
+
+
+def test_an_edit_without_secrets_is_taken_in_to_the_letter(ground: Ground) -> None:
+    memory = leave_it_in_memory(ground)
+    memory.write_text(memory.read_text().replace(VALUE, "no s3cret"))
+    ground.drive(memory.parent.name)
+    assert "key: no s3cret" in memory.read_text()
