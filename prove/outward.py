@@ -1,7 +1,8 @@
 """Links to the outside where an engine copies: into work trees of items, out of them, and over files that agents changed.
 
     STANDING, SWAPPED      what is tried, by name
-    attack(work, name)     a run with items in work trees of their own beside `work/outside`: what was changed there
+    attack(work, name)     a run with items in work trees of their own beside `work/outside`: what was changed there, and whether the
+                           run came to its end all the same
 
 The agents are shell commands, some of them hostile. None of them writes outside, so whatever changes there was written by the
 engine. Nor does git, as long as nobody swaps the folder of work trees while it works: that is left to it.
@@ -45,15 +46,17 @@ PLAN = "## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: 01-a)\n"
 ITEM = f"touch $TENUTO_ITEM; mkdir -p {DOCUMENTS}/kept; rm -f {DOCUMENTS}/notes.md; date | tee {DOCUMENTS}/notes.md > {DOCUMENTS}/kept/$TENUTO_ITEM.md"
 Prepare = Callable[[Path, Path], None]
 SWAPPER = """
-import os, sys
-path, outside, aside = sys.argv[1:4]
+import os, sys, time
+path, outside, aside, pause = *sys.argv[1:4], float(sys.argv[4])
 print("ready", flush=True)
 while True:
     try:
         os.rename(path, aside)
         os.symlink(outside, path)
+        time.sleep(pause / 4)
         os.unlink(path)
         os.rename(aside, path)
+        time.sleep(pause)
     except OSError:
         try:
             if os.path.islink(path): os.unlink(path)
@@ -101,11 +104,13 @@ STANDING: dict[str, tuple[Prepare, str]] = {
 }
 # Where the planner, who works beside them, writes nothing itself.
 SWAPPED = (f"{DOCUMENTS}/kept", f"{DOCUMENTS}/notes.md", f"{DOCUMENTS}/memory.md")
+_TRIES = 12
+_PAUSE = "0.01"
 THEIRS = {"theirs": "theirs\n"}
 
 
-def attack(work: Path, name: str) -> list[str]:
-    """`name`: of STANDING or of SWAPPED."""
+def attack(work: Path, name: str) -> tuple[list[str], bool]:
+    """`name`: of STANDING or of SWAPPED. Whoever is refused goes on, as a user would."""
     root, outside = repository(work / "project"), work / "outside"
     outside.mkdir()
     for file, text in THEIRS.items():
@@ -128,11 +133,16 @@ def attack(work: Path, name: str) -> list[str]:
     try:
         start(workspace, "Add dark mode", "outward", name="r", place=Place("worktree"))
         prepare(root, outside)
-        with contextlib.suppress(TenutoError, OSError), _swapping(work, root, name):  # refused: links are in the way
-            Engine(workspace, "r", Crew(f"scripted:{script}"), {"setup": {"copy": ["config/*.local"]}}).drive()
+        with _swapping(work, root, name):
+            for _ in range(_TRIES if name in SWAPPED else 1):
+                with contextlib.suppress(TenutoError, OSError):  # refused: a link is in the way
+                    Engine(workspace, "r", Crew(f"scripted:{script}"), {"setup": {"copy": ["config/*.local"]}}).drive()
+                if workspace.load("r")["status"] in ("completed", "failed"):
+                    break
+        ended = workspace.load("r")["status"] == "completed"
     finally:
         workspace.journal.close()  # type: ignore[attr-defined]
-    return [path.name for path in outside.iterdir() if path.name not in THEIRS or not _untouched(path)]
+    return [path.name for path in outside.iterdir() if path.name not in THEIRS or not _untouched(path)], ended
 
 
 def _untouched(path: Path) -> bool:
@@ -146,12 +156,12 @@ def _folders(root: Path, outside: Path) -> None:
 
 @contextlib.contextmanager
 def _swapping(work: Path, root: Path, name: str) -> Iterator[None]:
-    """As fast as it goes, while the engine works."""
+    """While the engine works, and often enough not there that it comes to its copies."""
     if name not in SWAPPED:
         yield
         return
     to = work / "outside" / ("" if (root / name).is_dir() else "theirs")
-    with subprocess.Popen(python("-c", SWAPPER, str(root / name), str(to), str(work / "aside")), stdout=subprocess.PIPE) as swapper:
+    with subprocess.Popen(python("-c", SWAPPER, str(root / name), str(to), str(work / "aside"), _PAUSE), stdout=subprocess.PIPE) as swapper:
         assert swapper.stdout is not None
         swapper.stdout.readline()
         try:

@@ -311,7 +311,7 @@ def _swaps(work: Path, number: int, rounds: int) -> Result:
     root, path = _build(work), SWAPPED[number]
     outside = work / "outside" if (root / path).is_dir() else work / "secret"
     before = _around(work)
-    words = python("-c", SWAPPER, str(root / path), str(outside), str(work / "aside"))
+    words = python("-c", SWAPPER, str(root / path), str(outside), str(work / "aside"), "0")
     with subprocess.Popen(words, stdout=subprocess.PIPE) as swapper, opened(root) as workspace:
         assert swapper.stdout is not None
         swapper.stdout.readline()
@@ -328,11 +328,12 @@ def _swaps(work: Path, number: int, rounds: int) -> Result:
 
 def _trees(work: Path, number: int, rounds: int) -> Result:
     """What an engine copies, with a link in its way."""
-    violations: list[str] = []
+    violations, through = list[str](), 0
     for turn in range(rounds):
-        found = attack(work / str(turn), TREES[number])
+        found, ended = attack(work / str(turn), TREES[number])
+        through += ended
         violations += [f"an engine, {TREES[number]} is a link: outside, {name} was written" for name in found]
-    return Result(rounds, violations, {"engines with links in their way": f"{rounds}"})
+    return Result(rounds, violations, {"engines with links in their way": f"{rounds}", "of them at their end all the same": f"{through}"})
 
 
 def _put_back(found: Snapshot, path: str) -> Snapshot:
