@@ -199,8 +199,8 @@ def _if_small(content: bytes | None, source: str) -> bytes:
         try:
             if os.stat(source).st_size > LOOKED_INTO:
                 return b""
-        except OSError as error:
-            raise NotFound("no-such-file", f"Content file cannot be read: {source}: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            raise _unreadable(source, error) from None
         return _bytes(None, source)
     return content if len(content) <= LOOKED_INTO else b""
 
@@ -211,11 +211,16 @@ def _bytes(content: bytes | None, source: str) -> bytes:
     try:
         with open(source, "rb") as file:
             body = file.read(LOOKED_INTO + 1)
-    except OSError as error:
-        raise NotFound("no-such-file", f"Content file cannot be read: {source}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(source, error) from None
     if len(body) > LOOKED_INTO:
         raise Refused("too-large", f"This document is larger than {LOOKED_INTO} bytes")
     return body
+
+
+def _unreadable(source: str, error: Exception) -> NotFound:
+    """Also where no file can have this name: one with a NUL in it, or with half a character."""
+    return NotFound("no-such-file", f"Content file cannot be read: {source}: {getattr(error, 'strerror', None) or error}")
 
 
 def artifact_at(path: str) -> str:

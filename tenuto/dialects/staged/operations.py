@@ -157,8 +157,9 @@ class StagedOperations:
             try:
                 with open(file, "rb") as source:
                     content = source.read()
-            except OSError as error:
-                raise NotFound("no-such-file", f"{file} cannot be read: {error.strerror}", path=file) from None
+            except (OSError, ValueError) as error:  # the latter: no file can have this name
+                why = getattr(error, "strerror", None) or error
+                raise NotFound("no-such-file", f"{file} cannot be read: {why}", path=file) from None
         elif content is None:
             content = self._workspace.files().read(path)
             if content is None:

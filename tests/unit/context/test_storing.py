@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.encoding import digest
+from tenuto.errors import NotFound
 from tenuto.workspace.versions import stored_version
 from tests.unit.context.conftest import TASKS, Repository, error
 
@@ -125,6 +126,13 @@ def test_a_content_file_is_stored(task: Repository, tmp_path: Path) -> None:
 def test_a_missing_content_file_is_named(task: Repository) -> None:
     with pytest.raises(Exception, match=r"Content file cannot be read: nowhere\.md"):
         task.context.store("spec", content_file="nowhere.md")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half \ud83d"])
+@pytest.mark.parametrize("phase", ["spec", "design-audit", "architect"])
+def test_so_is_one_that_no_file_can_have_as_its_name(task: Repository, phase: str, name: str) -> None:
+    with pytest.raises(NotFound, match="Content file cannot be read"):
+        task.context.store(phase, content_file=name)
 
 
 # ---- breakdowns ------------------------------------------------------------------------------------

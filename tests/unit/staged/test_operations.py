@@ -458,3 +458,10 @@ def test_no_status_is_forgotten() -> None:
     from tenuto.core.records import Status
 
     assert set(STATUS) == set(get_args(Status))
+
+
+@pytest.mark.parametrize("name", ["nowhere.md", "a\0b", "half \ud83d"])
+def test_a_file_that_cannot_be_read_is_named(started: Repository, name: str) -> None:
+    with pytest.raises(NotFound, match="cannot be read") as refused:
+        started.staged.record_output("0", file=name)
+    assert refused.value.code == "no-such-file"
