@@ -2,7 +2,7 @@
 
 Canaries sit in the environment that Tenuto is started with: some that nobody declared, which no agent may see, some that
 the settings hand on (`environment:`), which agents get and nobody else, and some that are declared secret (`secrets:`), which an
-agent says out loud. After a run, with every way to look at it, none of
+agent says out loud, also while it kills its engine. After a run, with every way to look at it, none of
 them stands in any file or in anything that was said. Others slip in through every door there is (a request, a reply, an
 artifact, memory, a question's answer, a hook, the other dialects); `tenuto forget` takes them out, and the chain still verifies. Not tried: one
 that stands in the name of a run, where `forget` refuses.
@@ -52,6 +52,9 @@ cat > /dev/null
 cp /proc/self/environ {folder}/seen-$TENUTO_ATTEMPT
 if [ "$TENUTO_ROLE" = designer ] && [ ! -e {folder}/asked ]; then
   touch {folder}/asked; echo "QUESTION: is {question} right, or $DECLARED_5_KEY?"; exit 0
+fi
+if [ "$TENUTO_ROLE" = designer ] && [ ! -e {folder}/killed ]; then
+  touch {folder}/killed; echo "- [designer, step-2] Before the end: $DECLARED_7_KEY" >> docs/feature/x/memory.md; kill -9 $(cat {folder}/engine)
 fi
 for path in $TENUTO_OUTPUTS; do mkdir -p "$(dirname $path)"; echo "# $TENUTO_ROLE: {artifact}" > $path; done
 [ "$TENUTO_ROLE" = designer ] && printf '%s\\n' "- [designer, step-2] {memory}" "- [designer, step-2] Lesson → $DECLARED_6_KEY" >> docs/feature/x/memory.md
@@ -141,7 +144,8 @@ class World:
         return {**kept, "HOME": str(self.home), "TERM": "dumb", "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **self.hidden, **self.declared}
 
     def tenuto(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(tenuto_words(*words), cwd=self.root, env=self.outer, input=given, capture_output=True, text=True, timeout=120, check=False)
+        told = ["sh", "-c", f'echo $$ > {self.folder}/engine; exec "$@"', "sh", *tenuto_words(*words)]
+        done = subprocess.run(told, cwd=self.root, env=self.outer, input=given, capture_output=True, text=True, timeout=120, check=False)
         self.said.append((" ".join(words), done.stdout + done.stderr))
         return done
 
@@ -150,6 +154,7 @@ class World:
         agent = ("--agent", f"command:{self.folder}/agent.sh")
         self.tenuto("run", f"Add {s['request']}", "--pipeline", "small", "--name", "x", *agent)
         self.tenuto("answer", "x", f"yes, {s['answer']}")
+        self.tenuto("run", *agent)  # its agent kills it, with a secret in a file that the next one takes in
         self.tenuto("run", *agent)
         self.tenuto("context", "INIT task: y")
         self.tenuto("context", f"SET_GATE gate: design prompt: with {s['prompt']} task: y")
