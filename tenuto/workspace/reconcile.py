@@ -39,6 +39,8 @@ def tree_of(run: Run) -> str:
 
 
 def reconcile(turn: Turn, run: Run) -> None:
+    if turn.workspace.before_looking is not None:
+        turn.workspace.before_looking(turn, run)
     for name, where in list(run["dialects"].items()):
         dialect = turn.workspace.dialects.get(name)
         if dialect is None:

@@ -147,8 +147,6 @@ class Turn:
         if name not in self._runs:
             run = self._runs[name] = self._remembered(name) or self.tx.load(name)
             if run is not None and not self._held:
-                if self.workspace.before_looking is not None:
-                    self.workspace.before_looking(self, run)
                 reconcile(self, run)
         return self._runs[name]
 
