@@ -2,7 +2,8 @@
 
 Canaries sit in the environment that Tenuto is started with: some that nobody declared, which no agent may see, some that
 the settings hand on (`environment:`), which agents get and nobody else, and some that are declared secret (`secrets:`), which an
-agent says out loud, also while it kills its engine. After a run, with every way to look at it, none of
+agent says out loud, also while it kills its engine, which are told to every command that takes a text, and which somebody writes into the
+state files that the next command takes in. After a run, with every way to look at it, none of
 them stands in any file or in anything that was said. Others slip in through every door there is (a request, a reply, an
 artifact, memory, a question's answer, a hook, the other dialects); `tenuto forget` takes them out, and the chain still verifies. Not tried: one
 that stands in the name of a run, where `forget` refuses.
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 from prove.frame import ROOT, Amount, Progress, Result, dice, place, repository, spread
 from prove.gated import tenuto_words
-from tenuto.encoding import dumps
+from tenuto.encoding import dumps, loads
 
 # The allow-list as docs and users know it, not as the code has it.
 ENVIRONMENT = (
@@ -68,6 +69,12 @@ LOOKS = (
     ["clean"], ["context", "LIST"], ["context", "SUMMARY task: y"], ["context", "QUERY question: with task: y"], ["flow", "get_current_state", "T-1"],
     ["staged", "read"], ["feature", "status"], ["feature", "resume"], ["next", "x", "--json"],
 )  # fmt: skip
+# What somebody may edit, and commands that take such an edit in.
+TAKEN_IN = ("manifest.json", "history.md", "memory.md", "state.json", "flow-state.json")
+NEXT = (
+    ["context", "START_PHASE phase: spec task: w"], ["flow", "update_delegation", "T-1", "--agent", "deep_research", "--task", "more"], ["staged", "stop"],
+    ["hook", "SubagentStart"], ["feature", "resume"], ["pause", "second"], ["repair"],
+)  # fmt: skip
 DOORS = ("question", "artifact", "memory", "error", "reply", "request", "answer", "hook", "store", "note", "feedback", "prompt", "ticket", "staged")
 
 
@@ -100,8 +107,10 @@ def _try(number: int) -> Found:
     with place() as folder:
         world = World(folder, number)
         world.leak()
+        shut = [*world.tell(), *world.leave()]
         world.look()
-        found = [f"world {number}: {words}" for words in (*world.environments(), *world.traces([*world.hidden.values(), *world.declared.values()]))]
+        found = [f"world {number}: {words}: refused, so that was not tried" for words in shut]
+        found += [f"world {number}: {words}" for words in (*world.environments(), *world.traces([*world.hidden.values(), *world.declared.values()]))]
         shut = [door for door, canary in world.slipped.items() if not world.traces([canary])]
         if shut:
             found.append(f"world {number}: nothing slipped in by {', '.join(shut)}: forgetting that was not tried")
@@ -175,6 +184,31 @@ class World:
             turn.store("x", "dump", "docs/feature/x/dump.txt", f"KEY={s['store']}\n".encode())
             turn.do("x", {"do": "SetFlags", "flags": {"feedback": s["feedback"]}})
         workspace.journal.close()
+
+    def tell(self) -> list[str]:
+        """Secrets, to whoever takes a text. Returns the commands that did not take it."""
+        secret = list(self.declared.values())[4:]
+        told = (
+            ("context", "INIT task: w"), ("context", f"STORE phase: spec task: w content: the key is {secret[0]}"), ("context", "INIT task: v"), ("context", f"SET_GATE gate: design prompt: with {secret[1]} task: v"),
+            ("context", f"QUERY question: {secret[2]}"), ("flow", "update_delegation", "T-1", "--agent", "deep_research", "--task", f"find {secret[3]}"),
+            ("staged", "record-output", "0", "--content-file", "-"), ("hook", "SubagentStart"), ("hook", "SubagentStop"), ("hook", "UserPromptSubmit"),
+            ("run", f"Add {secret[0]}", "--pipeline", "small", "--start-only", "--name", "second"), ("answer", "x", secret[1]), ("status", secret[2]),
+        )  # fmt: skip
+        event = {"session_id": "s", "agent_type": "t", "agent_id": "a2", "cwd": str(self.root), "last_assistant_message": secret[0], "prompt": secret[1]}
+        done = [(words, self.tenuto(*words, given=dumps(event) if words[0] == "hook" else f"explored {secret[1]}\n")) for words in told]
+        return [" ".join(words[:2]) for words, one in done if one.returncode and words[0] not in ("answer", "status")]
+
+    def leave(self) -> list[str]:
+        """Secrets, in every file that somebody may edit and the next command takes in."""
+        secret = list(self.declared.values())[4:]
+        shown = [path for folder in ("docs", ".agents", ".ai-workspace") for path in (self.root / folder).rglob("*") if path.name in TAKEN_IN]
+        for number, path in enumerate((self.root / ".feature-state.json", *shown)):
+            text, key = path.read_text(), secret[number % len(secret)]
+            path.write_text(dumps({**loads(text), "note": f"the key is {key}"}) if path.suffix == ".json" else f"{text}- by hand: {key}\n")
+        event = dumps({"session_id": "s", "agent_type": "t", "agent_id": "a3", "cwd": str(self.root)})
+        done = [(words, self.tenuto(*words, given=event)) for words in NEXT]
+        missing = sorted(set(TAKEN_IN) - {path.name for path in shown})
+        return [*missing, *(" ".join(words[:2]) for words, one in done if one.returncode)]
 
     def look(self) -> None:
         for words in LOOKS:

@@ -62,3 +62,11 @@ class Damaged(TenutoError):
 
 class Unwritable(TenutoError):
     retryable = True
+
+
+def refuse_halves(error: BaseException | None) -> None:
+    """JSON can spell half a character, and keeps it; no name, key or text file can hold one."""
+    if isinstance(error, UnicodeEncodeError):
+        half, around = ord(error.object[error.start]), ascii(error.object[max(0, error.start - 20) : error.end + 20])
+        message = f"half a character (U+{half:04X}) stands in {around}: a text that was cut, or is not UTF-8"
+        raise BadInput("half-character", message, "send whole characters, as UTF-8") from None

@@ -155,7 +155,8 @@ class Guide(Engine):
         keep(f"{directory}/before.json", receipts.look(job, directory))
         # Under its name when it is whole: what is there is not made again.
         with open(f"{directory}/prompt.new", "w", encoding="utf-8") as file:
-            file.write(f"{mark(self.name, name)}\n\n{job.prompt()}")
+            prompt = job.prompt() if self.workspace.secrecy is None else self.workspace.secrecy.out_of(job.prompt())
+            file.write(f"{mark(self.name, name)}\n\n{prompt}")
         os.replace(f"{directory}/prompt.new", f"{directory}/prompt")
         return True
 

@@ -25,7 +25,7 @@ from tenuto.core.decisions.runs import ENDED, too_early
 from tenuto.core.records import Run
 from tenuto.core.times import milliseconds
 from tenuto.core.visits import step_of
-from tenuto.drivers import actions, branches, continuing, delivery, leaks, protection, shown
+from tenuto.drivers import actions, branches, continuing, delivery, protection, shown
 from tenuto.drivers.bound import definition_of, kept_open
 from tenuto.drivers.boundary import Boundary
 from tenuto.drivers.checks import GRACE, OUT_OF_TIME, UnderWay
@@ -35,6 +35,7 @@ from tenuto.drivers.trees import Trees, isolated, tree_name
 from tenuto.errors import Refused
 from tenuto.supervise import attempts
 from tenuto.supervise.watching import wait_any
+from tenuto.workspace.open import secrecy_of
 from tenuto.workspace.turn import Turn, Workspace
 
 _BACKOFF = 1.0  # seconds before a transient failure is tried again, doubled each time
@@ -53,7 +54,7 @@ class Engine:
         self.settings = settings
         self.watcher = watcher or (lambda run, events: None)
         self.folder = f"{workspace.state}/attempts/{run}"
-        leaks.guard(workspace, settings)
+        workspace.secrecy = secrecy_of(workspace.root, workspace.root_of(""), names=settings.get("secrets", []))
         self.boundary = Boundary(workspace, self.folder)
         self.trees = Trees(workspace, run)
         self._unstarted: dict[str, int] = {}  # how many attempts of a seat left no trace, since this engine began
@@ -222,7 +223,7 @@ class Engine:
         told = agent.launch(job)
         keep(f"{directory}/before.json", continuing.photograph(self, job, directory))
         with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
-            file.write(told["stdin"])
+            file.write(told["stdin"] if self.workspace.secrecy is None else self.workspace.secrecy.out_of(told["stdin"]))
         secrets = self.settings.get("secrets", [])
         more = [*self.settings.get("environment", []), *secrets, *continuing.names_for(agent, os.environ)]
         attempts.launch(directory, {

@@ -15,7 +15,6 @@ from tenuto.core.records import Run
 from tenuto.core.visits import step_of
 from tenuto.drivers.bound import pipeline_of
 from tenuto.drivers.jobs import existing
-from tenuto.drivers.leaks import guard
 from tenuto.drivers.protection import proof
 from tenuto.encoding import digest
 from tenuto.errors import Refused
@@ -73,7 +72,6 @@ def decide_gate(
         refuse_agents(f"{decision} a gate")
     else:
         require_person(f"{decision} a gate", f"tenuto {decision} {name}")
-    guard(workspace, settings)
     with workspace.turn() as turn:
         run = turn.existing(name)
         given = proof(workspace.root, run, decision, feedback, settings, signature, signer)

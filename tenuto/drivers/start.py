@@ -48,7 +48,7 @@ def start(
     if crew is not None:
         limits_, steps_ = limits_of(checked)
         check_crew(definition, {**limits_, **(limits or {})}, {**steps_, **(of_steps or {})}, crew)
-    place = place or Place()
+    place, request = place or Place(), _without_secrets(workspace, request)
     protected = protected or of_new_run(workspace.root, read_settings(workspace.root))
     own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
     with workspace.turn() as turn:
@@ -119,6 +119,11 @@ def head_commit(root: str) -> str:
         ["git", "rev-parse", "--verify", "HEAD"], cwd=root, capture_output=True, text=True, check=False
     )
     return found.stdout.strip() if found.returncode == 0 else ""
+
+
+def _without_secrets(workspace: Workspace, request: str) -> str:
+    """Before a name is made of it."""
+    return request if workspace.secrecy is None else str(workspace.secrecy.out_of(request))
 
 
 def _short(request: str) -> str:

@@ -17,8 +17,8 @@ import sys
 
 from tenuto.dialects.context.answers import failed, perform, plain, printed
 from tenuto.dialects.context.language import COMMANDS, parse, split
+from tenuto.entrypoints.opening import open_here
 from tenuto.errors import SchemaSkew, TenutoError
-from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def main(words: list[str]) -> int:
     if words in (["--help"], ["-h"], []):
         sys.stdout.write(f"{_HELP}\n\n" + "".join(f"    {usage}\n" for _, _, usage in COMMANDS.values()))
         return 0 if words else 2
-    workspace = open_workspace(".", by=_who())
+    workspace = open_here(_who())
     status = 0
     try:
         for command, file in _commands(words, content_file, workspace):

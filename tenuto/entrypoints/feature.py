@@ -27,10 +27,10 @@ import sys
 
 from tenuto.dialects.feature_state import FILE, PHASES
 from tenuto.encoding import NotJson, loads_strict
+from tenuto.entrypoints.opening import open_here
 from tenuto.errors import BadInput
 from tenuto.hosts.surroundings import session
 from tenuto.workspace.guard import require_person
-from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
     act = VERBS.get(verb)
     if act is None:
         raise BadInput("usage", f"tenuto feature has no {verb!r}; it has {', '.join(VERBS)}", "tenuto feature --help")
-    workspace = open_workspace()
+    workspace = open_here()
     answer = act(workspace, rest, options)
     for warning in workspace.warnings:
         sys.stderr.write(f"tenuto: {warning}\n")

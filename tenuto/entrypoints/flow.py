@@ -21,8 +21,8 @@ import sys
 from tenuto.dialects.flow.commands import NAMES
 from tenuto.encoding import NotJson, loads_strict
 from tenuto.entrypoints.answers import show
+from tenuto.entrypoints.opening import open_here
 from tenuto.errors import BadInput
-from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def main(words: list[str]) -> int:
         sys.stdout.write((__doc__ or "") if words else (__doc__ or "").partition("\n\n")[2])
         return 0 if words else 2
     command, fields = understand(words)
-    workspace = open_workspace(".")
+    workspace = open_here()
     answer = getattr(workspace.flow, command)(fields.pop("ticket", ""), **fields)
     show(workspace, answer, as_json)
     return 0

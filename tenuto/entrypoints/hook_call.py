@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Json
     from tenuto.hosts.hearing import Heard
+    from tenuto.workspace.secrets import Secrecy
     from tenuto.workspace.turn import Workspace
 
 GUARD = b"TENUTO_HOOK"
@@ -86,6 +87,7 @@ class Saying:
         self.blocking = blocking
         self.state = ""
         self.heard: Heard | None = None
+        self.secrecy: Secrecy | None = None
 
     def answer(self, given: Json) -> None:
         heard = self.heard = hear(self.event, given)
@@ -96,9 +98,10 @@ class Saying:
         workspace = self._open(heard)
         if workspace is None:
             return
+        self.secrecy = workspace.secrecy
         text = answer(workspace, heard)
         if text:
-            posix.write(1, text.encode() + b"\n")
+            posix.write(1, self._out(text).encode() + b"\n")
         if workspace.warnings:
             self._note("warning", "warning", "; ".join(workspace.warnings))
 
@@ -133,6 +136,7 @@ class Saying:
         from tenuto.drivers.hooks.failing import must_block
 
         code, message = _told(error)
+        message = self._out(message)
         asked = self.heard["event"] if self.heard else EVENTS.get(self.event, "")
         concerned = self.heard is None or bool(self.heard["tool"])
         if asked in ("PreToolUse", "Delegation") and concerned and (self.blocking or must_block(self._state())):
@@ -145,8 +149,12 @@ class Saying:
     def _note(self, level: str, code: str, message: str) -> None:
         from tenuto.drivers.hooks.failing import log
 
+        message = self._out(message)
         log(self._state(), iso(time_ns() // 1_000_000), self.event, level, code, message)
         posix.write(2, f"tenuto hook {self.event}: {' '.join(message.split())}\n".encode("utf-8", "replace"))
+
+    def _out(self, text: str) -> str:
+        return text if self.secrecy is None else str(self.secrecy.out_of(text))
 
     def _state(self) -> str:
         if not self.state:

@@ -6,9 +6,9 @@ import sys
 
 from tenuto.core.boundaries import settings_of
 from tenuto.drivers.hooks.declaring import declare, parse
+from tenuto.entrypoints.opening import open_here
 from tenuto.errors import BadInput
 from tenuto.workspace.guard import require_person
-from tenuto.workspace.open import open_workspace
 
 
 def main(words: list[str]) -> int:
@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
             )
         else:
             pairs.append(word)
-    workspace = open_workspace()
+    workspace = open_here()
     if pairs:
         require_person("change what hooks insist on", f"tenuto hook declare {' '.join(pairs)}")
         declared = declare(workspace, parse(pairs), run)

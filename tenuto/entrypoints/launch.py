@@ -114,6 +114,7 @@ def tell(error: BaseException, as_json: bool) -> int:
 
         traceback.print_exception(error)
     understood = envelope.understand(error)
+    _veil()
     try:
         if as_json:
             try:
@@ -125,6 +126,17 @@ def tell(error: BaseException, as_json: bool) -> int:
     except OSError:
         pass  # nor here; the exit status says it
     return understood.exit_code
+
+
+def _veil() -> None:
+    """What went wrong may repeat what was said, and go wrong before any repository was opened."""
+    from tenuto.entrypoints.opening import veil_here
+    from tenuto.errors import TenutoError
+
+    try:
+        veil_here()
+    except (OSError, TenutoError):
+        pass  # there is no repository here, or its settings cannot be read
 
 
 def _coloured(text: str) -> str:

@@ -24,8 +24,8 @@ import sys
 
 from tenuto.encoding import NotJson, loads_strict
 from tenuto.entrypoints.answers import show
+from tenuto.entrypoints.opening import open_here
 from tenuto.errors import BadInput
-from tenuto.workspace.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
     operation = OPERATIONS.get(name)
     if operation is None:
         raise BadInput("usage", f"tenuto staged has no operation {words[0]!r}; it has {', '.join(OPERATIONS)}")
-    workspace = open_workspace(".")
+    workspace = open_here()
     plain, fields = divide(words[1:])
     answer = operation(workspace.staged, plain, fields)
     show(workspace, answer, as_json)

@@ -35,11 +35,11 @@ def values(environment: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
 
 
 def _in_json(value: bytes) -> Iterator[bytes]:
-    from json import dumps
+    from _json import encode_basestring, encode_basestring_ascii  # json itself is slow to import
 
     text = value.decode("utf-8", "surrogateescape")
-    for plain in (True, False):
-        yield dumps(text, ensure_ascii=plain)[1:-1].encode("utf-8", "surrogateescape")
+    for spell in (encode_basestring_ascii, encode_basestring):
+        yield spell(text)[1:-1].encode("utf-8", "surrogateescape")
 
 
 def masked(text: bytes, secrets: Iterable[bytes]) -> bytes:

@@ -21,15 +21,17 @@ class Files:
 
     def __init__(self, workspace: Workspace, tree: str) -> None:
         self._state = workspace.state
+        self._secrecy = workspace.secrecy
         self.root = workspace.root_of(tree)
 
     def read(self, path: str) -> bytes | None:
-        """All of a file; None where there is none."""
+        """All of a file, without secrets; None where there is none."""
         spot = place(self.root, path, create=False) if self.root else None
         if spot is None:
             return None
         with spot:
-            return spot.read()
+            text = spot.read()
+        return text if self._secrecy is None or text is None else self._secrecy.masked(text)
 
     def names(self, path: str) -> list[str]:
         """What a folder holds, sorted; nothing where there is no such folder."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tenuto.ports import Reader
+    from tenuto.workspace.secrets import Secrecy
+    from tenuto.workspace.turn import Workspace
 
 _CHUNK = 1 << 20
 
@@ -49,13 +51,15 @@ def keep_aside(state: str, path: str, content: bytes) -> bool:
     return True
 
 
-def import_file(state: str, source: str) -> tuple[str, int, str]:
-    """Copy a file in: (hash, size, path of the object)."""
+def import_file(state: str, source: str, secrecy: Secrecy | None = None) -> tuple[str, int, str]:
+    """Copy a file in: (hash, size, path of the object). Refused where it holds a secret."""
     try:
         file = posix.open(source, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError as error:
         raise NotFound("no-such-file", f"{source} cannot be read: {error.strerror}", path=source) from None
     try:
+        if secrecy is not None:
+            secrecy.refuse_file(file, source)
         return import_open_file(state, file)
     finally:
         posix.close(file)
@@ -109,8 +113,8 @@ def hash_at(root: str, path: str) -> str | None:
         posix.close(file)
 
 
-def keep_standing(state: str, root: str | None, path: str, small: int) -> tuple[str, int, bytes | None]:
-    """(hash, size, bytes if small) of a file below `root`; a larger one is copied in. ("", 0, None) where there is none."""
+def keep_standing(workspace: Workspace, root: str | None, path: str, small: int) -> tuple[str, int, bytes | None]:
+    """(hash, size, bytes if small) of a file below `root`; a larger one is copied in. ("", 0, None) where there is none to be kept."""
     spot = place(root, path, create=False) if root else None
     if spot is None:
         return "", 0, None
@@ -125,8 +129,12 @@ def keep_standing(state: str, root: str | None, path: str, small: int) -> tuple[
         found = posix.fstat(file)
         if found.st_mode & 0o170000 != 0o100000:
             raise Refused("bad-file", f"{path} is not a plain file", "name the file itself", path=path)
+        secret = workspace.secrecy.held_by(file) if workspace.secrecy is not None else ""
+        if secret:
+            workspace.warn(f"{path} holds the value of {secret}, which is secret; its text is not kept")
+            return "", 0, None
         if found.st_size > small:
-            sha, size, _ = import_open_file(state, file)
+            sha, size, _ = import_open_file(workspace.state, file)
             return sha, size, None
         content = read_all(file)
         return digest(content), len(content), content

@@ -1,25 +1,31 @@
-"""Open a repository: find its journal, know its dialects, take the time from the real clock."""
+"""Open a repository: find its journal, know its dialects, take the time from the real clock, keep its secrets."""
 
 from __future__ import annotations
 
+import posix
 from sys import modules
 from time import time_ns
 
 from tenuto.core.times import iso
 from tenuto.encoding import hash_faster
+from tenuto.files.places import read_all
 from tenuto.stores.sqlite import SqliteJournal
 from tenuto.workspace.locate import locate
 from tenuto.workspace.turn import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from tenuto.ports import Clock
+    from tenuto.workspace.secrets import Secrecy
 
 # A command that returns lets go of its workspace; the connection would close, and checkpoint outside the lock.
 _latest: Workspace | None = None
 
+CONFIG = ".tenuto/config.yaml"
+_KIND, _PLAIN_FILE = 0o170000, 0o100000
 DIALECTS = ("context", "flow", "feature_docs", "staged", "feature_state")
 
 
@@ -55,3 +61,29 @@ def open_at(root: str, tree: str, state: str, *, clock: Clock | None = None, by:
 
 def real_clock() -> str:
     return iso(time_ns() // 1_000_000)
+
+
+def secrecy_of(*roots: str | None, names: Iterable[str] = ()) -> Secrecy | None:
+    """What is kept out of all that is taken in; None where nothing is secret, which is nearly everywhere.
+
+    `roots`: of this work tree and of the main one: the settings need not be committed. `names`: declared besides.
+    """
+    found = {root: text for root in roots if root and (text := _mention(root))}
+    if not found and not names:
+        return None
+    from tenuto.workspace.secrets import named_in, secrecy
+
+    return secrecy([*names, *(name for root, text in found.items() for name in named_in(root, text))])
+
+
+def _mention(root: str) -> bytes:
+    """The settings below `root`, where they may say something about secrets."""
+    try:
+        file = posix.open(f"{root}/{CONFIG}", posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    try:
+        text = read_all(file) if posix.fstat(file).st_mode & _KIND == _PLAIN_FILE else b""
+    finally:
+        posix.close(file)
+    return text if b"secrets" in text or b"\\" in text else b""  # by a backslash YAML spells a letter in another way

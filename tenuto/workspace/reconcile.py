@@ -39,8 +39,6 @@ def tree_of(run: Run) -> str:
 
 
 def reconcile(turn: Turn, run: Run) -> None:
-    if turn.workspace.before_looking is not None:
-        turn.workspace.before_looking(turn, run)
     for name, where in list(run["dialects"].items()):
         dialect = turn.workspace.dialects.get(name)
         if dialect is None:
@@ -91,10 +89,16 @@ def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree:
 
     if found is not None and not known(turn, key, found):
         found = turn.seen[key] = wait_for_whole(path, found, lambda: _read(root, path, quiet=True))
+    found = _without_secrets(turn, found)  # what stands there is replaced, since it was seen with them
     if found is None or not found.strip(_NOTHING):
         _damaged(turn, run, dialect, key, root, path, found)
     elif not known(turn, key, found):
         absorb(turn, run, dialect, path, key, found)
+
+
+def _without_secrets(turn: Turn, text: bytes | None) -> bytes | None:
+    secrecy = turn.workspace.secrecy
+    return text if secrecy is None or text is None else secrecy.masked(text)
 
 
 def _read(root: str, path: str, quiet: bool = False) -> bytes | None:
@@ -143,6 +147,8 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
         sha, size = hash_file(file)
         if not size or sha == incoming or sha in [render[0] for render in turn.tx.renders(key)]:
             return
+        if turn.workspace.secrecy is not None:
+            turn.workspace.secrecy.refuse_file(file, path)
         if size <= _SMALL:
             os.lseek(file, 0, 0)
             body = read_all(file)
@@ -217,23 +223,25 @@ def _log_differs(turn: Turn, path: str) -> bytes | None:
     if spot is None:
         return None
     with spot:
-        found = spot.read() or b""
+        standing = spot.read() or b""
+    found = _without_secrets(turn, standing) or b""
     ours = b"".join(turn.tx.log_text(path))
+    leaked = standing if found != standing else None  # replaced by ours, which is the same without the secrets
     if ours.startswith(found):
-        return None  # cut short by a crash: publishing completes it
+        return leaked  # cut short by a crash: publishing completes it
     added = found[len(ours) :] if found.startswith(ours) else b""
     if b"\0" in found:
         quarantine(turn, path, found, "it held NULs")
         if added.strip(b"\0"):
             turn.tx.append_log(path, added.replace(b"\0", b""))
-        return found
+        return standing
     if added:
         turn.tx.append_log(path, added)
-        return None
+        return leaked
     turn.workspace.warn(f"{path} was rewritten by another program; their text stays, ours follows it")
     turn.tx.put_blob(digest(ours), ours)
     turn.tx.reset_log(path, found)
-    return None
+    return leaked
 
 
 def _look_at_shelf(
@@ -262,12 +270,14 @@ def _on_shelf(turn: Turn, key: str, root: str, path: str) -> bytes | None:
     if fd is None:
         return None
     try:
+        if turn.workspace.secrecy is not None:
+            turn.workspace.secrecy.scrub(fd, shelf_name(key))
         late = look(fd, shelf_name(key))
     finally:
         os.close(fd)
     if late is None:  # nothing was displaced, or the shelf lies on another file system
         folder, _, name = path.rpartition("/")
-        late = _read(root, f"{folder}/{beside(name)}" if folder else beside(name))
+        late = _without_secrets(turn, _read(root, f"{folder}/{beside(name)}" if folder else beside(name)))
     return late
 
 
@@ -289,7 +299,7 @@ def _damaged(
 def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str) -> bool:
     """A writer of the file died before its rename: what it had written aside is its edit. One that lives is left alone."""
     stand_in = getattr(dialect, "stand_in", {}).get(path)
-    text = _abandoned(root, path, stand_in) if stand_in else None
+    text = _without_secrets(turn, _abandoned(root, path, stand_in)) if stand_in else None
     if text is None:
         return False
     from tenuto.workspace.foreign import absorb, known
@@ -318,9 +328,10 @@ def _abandoned(root: str, path: str, stand_in: str) -> bytes | None:
 
 
 def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
-    """Kept for ever, and whole, before anything else takes its place."""
+    """Kept for ever, and whole but for secrets, before anything else takes its place."""
     from tenuto.workspace.objects import keep_aside
 
+    found = _without_secrets(turn, found) or b""
     kept = f"{turn.workspace.state}/quarantine/{digest(path.encode())[:8]}-{digest(found)[:16]}"
     if not keep_aside(turn.workspace.state, kept, found):
         return  # the same was found, kept and said before

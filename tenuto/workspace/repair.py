@@ -85,6 +85,8 @@ def restore(workspace: Workspace, path: str) -> str | None:
             if isinstance(ours, bytes) and theirs == ours:
                 return None
             kept = _move_away(workspace, spot, theirs)
+            if kept and workspace.secrecy is not None:
+                workspace.secrecy.scrub(spot.fd, kept)  # an absolute path: the folder is not asked for
             _put(spot, ours)
         return kept
     finally:

@@ -16,14 +16,13 @@ from posix import unlink
 from tenuto.core.decide import ask, decide, decide_repo
 from tenuto.core.fold import apply, apply_repo
 from tenuto.encoding import digest, dumps, loads
-from tenuto.errors import BadInput, NotFound, Refused
+from tenuto.errors import NotFound, Refused, refuse_halves
 from tenuto.workspace.locate import main_root, root_of_tree
 from tenuto.workspace.publish import Publication, key_of, publish_all
 from tenuto.workspace.reconcile import absorb_artifact, check_logs, look_before_first_write, reconcile, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Self
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from tenuto.core.records import Json, Repo, Run
     from tenuto.ports import Clock, Dialect, Journal, Transaction
     from tenuto.workspace.looking import Files
+    from tenuto.workspace.secrets import Secrecy
 
 REPO = "@"
 SMALL_BLOB = 1 << 18  # larger artifacts lie in objects/, outside the database
@@ -38,6 +38,9 @@ SMALL_BLOB = 1 << 18  # larger artifacts lie in objects/, outside the database
 
 class Workspace:
     """One opened repository."""
+
+    secrecy: Secrecy | None
+    """What is kept out of all that is taken in; looked up when first asked for."""
 
     def __init__(self, root: str, tree: str, journal: Journal, dialects: Any, clock: Clock, by: str) -> None:
         self.root = root
@@ -47,8 +50,6 @@ class Workspace:
         self.dialects: dict[str, Dialect] = dialects
         self.clock = clock
         self.by = by
-        self.before_looking: Callable[[Turn, Run], None] | None = None
-        """What a driver does to a run's files before a turn takes in what others wrote there."""
         self.warnings: list[str] = []
         """What went differently than asked, for the caller to say: a repaired file, one that could not be written."""
         self.remembered: dict[str, Any] = {}
@@ -60,6 +61,11 @@ class Workspace:
 
     def __getattr__(self, name: str) -> Any:
         """`workspace.context`, `workspace.flow`, ...: the commands of a dialect, loaded when first used."""
+        if name == "secrecy":
+            from tenuto.workspace.open import secrecy_of
+
+            self.secrecy = secrecy_of(self.root, self.root_of(""))
+            return self.secrecy
         if name.startswith("_") or name not in self.dialects:
             raise AttributeError(name)
         api = self.__dict__[name] = self.dialects[name].api(self)
@@ -98,6 +104,7 @@ class Workspace:
         from tenuto.workspace.foreign import absorb, known
 
         key = key_of(publication.tree, publication.path)
+        found = self.secrecy.masked(found) if self.secrecy is not None else found
         with Turn(self, held=key) as turn:
             run = turn.run(publication.run)
             turn.seen[key] = standing
@@ -166,10 +173,10 @@ class Turn:
     def do(self, name: str, command: Command, pipeline: Any = None) -> list[Any]:
         """Decide one command and fold what it changes. A key that the run has seen is answered with nothing."""
         run = self.run(name)
+        if self.workspace.secrecy is not None:
+            command = self.workspace.secrecy.out_of_command(command, name if run is None else "")
         key = command.get("key")
-        if key is not None and (
-            self.tx.has_key(name, key) or any(e.get("key") == key for e in self._events.get(name, ()))
-        ):
+        if key is not None and (self.tx.has_key(name, key) or any(e.get("key") == key for e in self._events.get(name, ()))):
             return []
         stamped: Any = {"at": self.at, "by": self.workspace.by, **command}
         of, version, by, said = self._asked
@@ -191,7 +198,8 @@ class Turn:
         return self._asked[3]
 
     def do_repo(self, command: RepoCommand) -> list[Any]:
-        stamped: Any = {"at": self.at, "by": self.workspace.by, **command}
+        told = command if self.workspace.secrecy is None else self.workspace.secrecy.out_of_command(command)
+        stamped: Any = {"at": self.at, "by": self.workspace.by, **told}
         events = decide_repo(self.repo, stamped)
         for event in events:
             apply_repo(self.repo, event)
@@ -205,15 +213,16 @@ class Turn:
 
     def store(self, name: str, artifact: str, path: str, content: bytes, **where: Any) -> list[Any]:
         """Keep `content` by its hash, record it as an artifact of the run, and show it at `path`."""
-        sha = digest(content)
+        if self.workspace.secrecy is not None:
+            content = self.workspace.secrecy.masked(content)
+        sha, kept = digest(content), content  # type: str, bytes | str
         if len(content) > SMALL_BLOB:
             from tenuto.workspace.objects import put_object
 
-            return self._store(
-                name, artifact, path, sha, len(content), put_object(self.workspace.state, sha, content), where
-            )
-        self.tx.put_blob(sha, content)
-        return self._store(name, artifact, path, sha, len(content), content, where)
+            kept = put_object(self.workspace.state, sha, content)
+        else:
+            self.tx.put_blob(sha, content)
+        return self._store(name, artifact, path, sha, len(content), kept, where)
 
     def unused(self, wanted: str) -> str:
         """This name for a new run, or the first of wanted-2, wanted-3, ... that no run has."""
@@ -234,26 +243,24 @@ class Turn:
         """The same for a file of any size, streamed."""
         from tenuto.workspace.objects import import_file
 
-        sha, size, kept = import_file(self.workspace.state, source)
+        sha, size, kept = import_file(self.workspace.state, source, self.workspace.secrecy)
         return self._store(name, artifact, path, sha, size, kept, where)
 
     def keep_file(self, name: str, artifact: str, path: str, **where: Any) -> list[Any]:
         """A file that stands there already becomes an artifact: its bytes are kept by hash, the file is left alone.
 
-        One that is not there is recorded without a hash: somebody says that they made it.
+        One that is not there, or holds a secret, is recorded without a hash: somebody says that they made it.
         """
         from tenuto.workspace.objects import keep_standing
 
         root = self.workspace.root_of(tree_of(self.existing(name)))
-        sha, size, content = keep_standing(self.workspace.state, root, path, SMALL_BLOB)
+        sha, size, content = keep_standing(self.workspace, root, path, SMALL_BLOB)
         if content is not None:
             self.tx.put_blob(sha, content)
         stored: Any = {"do": "StoreArtifact", "name": artifact, "path": path, "sha256": sha, "size": size, **where}
         return self.do(name, stored)
 
-    def _store(
-        self, name: str, artifact: str, path: str, sha: str, size: int, content: bytes | str, where: Any
-    ) -> list[Any]:
+    def _store(self, name: str, artifact: str, path: str, sha: str, size: int, content: bytes | str, where: Any) -> list[Any]:
         run = self.existing(name)
         absorb_artifact(self, run, path, sha)
         self.artifacts[path] = (name, sha, content)
@@ -282,30 +289,31 @@ class Turn:
     # -- the block
 
     def __enter__(self) -> Self:
+        secrecy = self.workspace.secrecy  # before the lock: settings that cannot be read stop it here
         if not self._held:
             self.workspace.journal.lock()
         try:
             self.tx = self.workspace.journal.begin(durable=not self._held, remember=self._remembers)
+            if secrecy is not None:
+                self.tx = secrecy.guarding(self.tx)
             self.at = self.workspace.clock()
         except BaseException:
             self._unlock()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         journal = self.workspace.journal
         try:
             if kind is not None:
                 journal.rollback(error)
-                _refuse_halves(error)
+                refuse_halves(error)
                 return
             try:
                 publications, changed = self._record()
             except BaseException as refusal:
                 journal.rollback(refusal)
-                _refuse_halves(refusal)
+                refuse_halves(refusal)
                 raise
             if changed:
                 journal.commit()
@@ -390,11 +398,3 @@ class Turn:
             return False
         self.tx.remember(key, (sha, body, run["id"], run["version"]))
         return True
-
-
-def _refuse_halves(error: BaseException | None) -> None:
-    """JSON can spell half a character, and keeps it; no name, key or text file can hold one."""
-    if isinstance(error, UnicodeEncodeError):
-        half, around = ord(error.object[error.start]), ascii(error.object[max(0, error.start - 20) : error.end + 20])
-        message = f"half a character (U+{half:04X}) stands in {around}: a text that was cut, or is not UTF-8"
-        raise BadInput("half-character", message, "send whole characters, as UTF-8") from None

@@ -12,7 +12,6 @@ import pytest
 import tenuto
 from tenuto.drivers.start import Place
 from tenuto.encoding import dumps
-from tenuto.errors import Refused
 from tests.acceptance.grounds import OWN_TREES, Ground, merges
 
 VALUE = "s3cret-5b1f-9a0c"
@@ -98,13 +97,12 @@ def test_a_secret_in_the_memory_is_masked_before_it_is_taken_in(ground: Ground) 
 
 
 @pytest.mark.needs("root")
-def test_a_memory_that_cannot_be_replaced_is_not_taken_in(ground: Ground) -> None:
+def test_nor_is_it_taken_in_from_a_memory_that_cannot_be_replaced(ground: Ground) -> None:
     """Something is mounted in its place: it can be read and written, and nothing put there."""
     name = says_it_in_memory(ground, "mount --bind {memory} {memory}")
     memory = ground.root / "docs" / "feature" / name / "memory.md"
     try:
-        with pytest.raises(Refused, match=r"memory\.md cannot be written"):
-            ground.drive(name)
+        ground.drive(name)
         assert VALUE in memory.read_text() and kept_by_us(ground) == []
     finally:
         subprocess.run(["umount", str(memory)], check=False)
@@ -130,8 +128,11 @@ def test_an_engine_that_goes_on_masks_it_before_anything_else(ground: Ground) ->
     assert kept_by_us(ground) == []
 
 
-@pytest.mark.parametrize("words", [["run", "--agent", "command:true"], ["run", "--pipeline", "small", "--agent", "command:true"], ["resume", "--no-drive"]])
-def test_so_does_a_command_that_goes_on(ground: Ground, words: list[str]) -> None:
+@pytest.mark.parametrize("words", [
+    ["run", "--agent", "command:true"], ["run", "--pipeline", "small", "--agent", "command:true"], ["resume", "--no-drive"], ["pause", "add-dark-mode"],
+    ["cancel", "add-dark-mode"], ["repair"], ["next", "--json"],
+])  # fmt: skip
+def test_so_does_whichever_command_comes_next(ground: Ground, words: list[str]) -> None:
     (ground.root / ".tenuto" / "config.yaml").write_text("secrets: [MY_TOKEN]\n")
     memory = leave_it_in_memory(ground, paused=words[0] == "resume")
     subprocess.run([sys.executable, "-m", "tenuto", *words], cwd=ground.root, check=False, capture_output=True, stdin=subprocess.DEVNULL)

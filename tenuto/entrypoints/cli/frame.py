@@ -68,9 +68,9 @@ def write_examples(examples: list[tuple[str, str]], formatter: click.HelpFormatt
 
 def open_here() -> Workspace:
     """The repository around the current folder. It stays open until the process ends: see launch."""
-    from tenuto.workspace.open import open_workspace
+    from tenuto.entrypoints import opening
 
-    workspace = open_workspace()
+    workspace = opening.open_here()
     _opened.append(workspace)
     return workspace
 

@@ -64,12 +64,10 @@ def command(
     limit: tuple[str, ...], no_input: str | None, kind: str | None, branch: bool, dirty: str | None, start_only: bool,
 ) -> Answer:  # fmt: skip
     """Take a request through a pipeline, or go on with the current run."""
-    from tenuto.drivers.leaks import guard
     from tenuto.drivers.settings import read_settings
 
     workspace = open_here()
     settings = read_settings(workspace.root)
-    guard(workspace, settings)
     goes_on = (existing or _current(workspace)) if request is None else existing or ""
     crew = None if start_only else crew_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:

@@ -62,13 +62,11 @@ def release(run: str | None) -> Answer:
 @click.option("--no-drive", is_flag=True, help="Only clear the pause; do not drive the run.")
 def resume(run: str | None, agent: str, limit: tuple[str, ...], now: bool, give_up: bool, no_drive: bool) -> Answer:
     """Go on: after a pause, a crash, a decision."""
-    from tenuto.drivers.leaks import guard
     from tenuto.drivers.persons import command
     from tenuto.drivers.settings import read_settings
 
     workspace = open_existing()
     run_id, settings = chosen(workspace, run), read_settings(workspace.root)
-    guard(workspace, settings)
     crew = None if no_drive else crew_of(workspace, settings, agent, (), run_id)
     if give_up:
         from tenuto.drivers.guided import give_up as lose

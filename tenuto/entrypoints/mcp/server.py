@@ -23,7 +23,9 @@ from tenuto.entrypoints.inert import inert_json
 from tenuto.entrypoints.mcp import resources
 from tenuto.entrypoints.mcp.calls import Desk
 from tenuto.entrypoints.mcp.tools import Tool
+from tenuto.errors import TenutoError
 from tenuto.workspace.open import open_workspace
+from tenuto.workspace.secrets import Secrecy
 
 Made = TypeVar("Made")
 
@@ -49,6 +51,13 @@ class Serving:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
+    def secrecy(self) -> Secrecy | None:
+        """What is kept out of answers. Where the settings cannot be read, whoever changes something is told so."""
+        try:
+            return self.desk.workspace.secrecy
+        except TenutoError:
+            return None
+
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_listed(tool) for tool in self.desk.tools])
 
@@ -56,7 +65,9 @@ class Serving:
         try:
             record = await self.asked(self.desk.call, params.name, params.arguments)
         except Exception as error:  # noqa: BLE001  # whatever it is, it is told, and the connection lives on
-            return _failed(error)
+            return _failed(error, self.secrecy())
+        secrecy = self.secrecy()
+        record = record if secrecy is None else secrecy.out_of(record)
         said = types.TextContent(type="text", text=inert_json(dumps(record)))
         return types.CallToolResult(content=[said], structured_content=record)
 
@@ -76,6 +87,8 @@ class Serving:
             understood = understand(error)
             data = loads(failure(understood))["error"]
             raise MCPError(types.INVALID_PARAMS, f"[{understood.code}] {understood.message}", data) from None
+        secrecy = self.secrecy()
+        body = body if secrecy is None else secrecy.masked(body)
         return types.ReadResourceResult(contents=[_content(params.uri, kind, body)])
 
 
@@ -92,10 +105,12 @@ def _listed(tool: Tool) -> types.Tool:
     )
 
 
-def _failed(error: Exception) -> types.CallToolResult:
+def _failed(error: Exception, secrecy: Secrecy | None) -> types.CallToolResult:
     understood = understand(error)
-    said = types.TextContent(type="text", text=explain(understood))
-    return types.CallToolResult(content=[said], structured_content={"error": loads(failure(understood))["error"]}, is_error=True)
+    record, text = {"error": loads(failure(understood))["error"]}, explain(understood)
+    if secrecy is not None:
+        record, text = secrecy.out_of([record, text])
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=record, is_error=True)
 
 
 def _content(uri: str, kind: str, body: bytes) -> types.TextResourceContents | types.BlobResourceContents:

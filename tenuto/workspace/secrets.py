@@ -1,0 +1,173 @@
+"""What the settings call secret and this process has the value of: kept out of everything that Tenuto takes in and keeps.
+
+    secrecy = workspace.secrecy          None where nothing is secret: open.py
+    secrecy.out_of(command)              the same, [secret] in a value's place
+    secrecy.masked(text)                 the same for bytes: a state file that somebody wrote, a document that is stored
+    secrecy.refuse_file(file, path)      a document that is nobody's to change: it is named, and not taken in
+    secrecy.scrub(folder, name)          a file that was displaced and lies in a folder of ours
+
+Whoever opens a repository asks here, hooks and hot commands too: an agent that was given a value may leave it anywhere, and whoever looks
+next takes it in. A process that was not given the value cannot know it. How it may be spelled: supervise/masking.py.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from tenuto.errors import BadInput, Refused
+from tenuto.files.places import read_all, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tenuto.ports import Transaction
+
+_HINT = "take it out of there, and repeat; if the journal holds it already: tenuto forget"
+_CHUNK = 1 << 20
+_KIND, _PLAIN_FILE = 0o170000, 0o100000
+
+
+def secrecy(names: Iterable[str]) -> Secrecy | None:
+    """None where this process has no value of theirs."""
+    from os import environ
+
+    from tenuto.supervise.masking import values
+
+    spelled = {name: found for name in dict.fromkeys(names) if (found := values(environ, [name]))}
+    return Secrecy(spelled) if spelled else None
+
+
+class Secrecy:
+    def __init__(self, spelled: Mapping[str, list[bytes]]) -> None:
+        """`spelled`: by the variable's name, the ways its value may stand somewhere."""
+        from tenuto.supervise.masking import MARK
+
+        self._spelled = spelled
+        self._mark = MARK
+        self._all = sorted({one for ways in spelled.values() for one in ways}, key=len, reverse=True)  # one may be part of another
+        self._texts = [(one.decode("utf-8", "surrogateescape"), MARK.decode()) for one in self._all]
+
+    def masked(self, text: bytes) -> bytes:
+        for value in self._all:
+            if value in text:
+                text = text.replace(value, self._mark)
+        return text
+
+    def out_of(self, value: Any) -> Any:
+        """Of anything that JSON can say; what holds none is returned as it is."""
+        if isinstance(value, str):
+            for text, mark in self._texts:
+                if text in value:
+                    value = value.replace(text, mark)
+            return value
+        if isinstance(value, dict):
+            return {self.out_of(name): self.out_of(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.out_of(one) for one in value]
+        return value
+
+    def out_of_command(self, command: Any, new_run: str = "") -> Any:
+        """The same for what is to be decided. The name of a run stands everywhere: one that holds a secret is no name."""
+        self.refuse(new_run.encode("utf-8", "surrogatepass"), "the name of the new run")
+        return {field: value if field == "do" else self.out_of(value) for field, value in command.items()}
+
+    def refuse(self, text: bytes, what: str) -> None:
+        _refuse(self._held_by(text), what)
+
+    def refuse_file(self, file: int, path: str) -> None:
+        _refuse(self.held_by(file), path)
+
+    def held_by(self, file: int) -> str:
+        """The name of a variable whose value stands in an open file of any size; also where it stands across two pieces."""
+        posix.lseek(file, 0, 0)
+        found, before, most = "", b"", len(self._all[0]) - 1
+        while not found and (chunk := posix.read(file, _CHUNK)):
+            found = self._held_by(before + chunk)
+            before = (before + chunk)[-most:]
+        posix.lseek(file, 0, 0)
+        return found
+
+    def _held_by(self, text: bytes) -> str:
+        return next((name for name, ways in self._spelled.items() if any(value in text for value in ways)), "")
+
+    def scrub(self, folder: int, name: str) -> None:
+        """In place: whoever has it open goes on writing to it, and the next turn looks at it once more."""
+        try:
+            file = posix.open(name, posix.O_RDWR | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=folder)
+        except OSError:
+            return  # there is none, or something else
+        try:
+            if posix.fstat(file).st_mode & _KIND == _PLAIN_FILE:
+                text = read_all(file)
+                made = self.masked(text)
+                if made != text:
+                    posix.lseek(file, 0, 0)
+                    write_all(file, made.ljust(len(text), b"\n"))
+                    posix.ftruncate(file, len(made))
+        finally:
+            posix.close(file)
+
+    def guarding(self, transaction: Transaction) -> Any:
+        return _Guarded(transaction, self)
+
+
+def _refuse(name: str, what: str) -> None:
+    if name:
+        raise Refused("holds-a-secret", f"{what} holds the value of {name}, which is secret", _HINT, path=what)
+
+
+class _Guarded:
+    """A transaction that keeps no text with a secret in it. Those who know what the text is have masked or named it before."""
+
+    def __init__(self, transaction: Transaction, secrecy: Secrecy) -> None:
+        self._transaction = transaction
+        self._secrecy = secrecy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transaction, name)
+
+    def put_blob(self, sha256: str, body: bytes) -> None:
+        self._secrecy.refuse(body, "what is to be kept")
+        self._transaction.put_blob(sha256, body)
+
+    def index(self, run: str, source: str, path: str, passages: Iterable[tuple[str, str]]) -> None:
+        self._transaction.index(run, source, path, [(self._secrecy.out_of(head), self._secrecy.out_of(text)) for head, text in passages])
+
+
+def named_in(root: str, text: bytes) -> list[str]:
+    """The names that the settings list under `secrets`. Plain lists are read here: a hook has no time for YAML."""
+    names = _plain(text)
+    return _by_yaml(root) if names is None else names
+
+
+def _plain(text: bytes) -> list[str] | None:
+    """`secrets: [ONE, OTHER]`, or one per line; None for whatever else YAML allows."""
+    lines = text.decode("utf-8", "replace").splitlines()
+    at = next((number for number, line in enumerate(lines) if line.startswith("secrets:")), -1)
+    if at < 0 or text.count(b"secrets") != 1 or b"\\" in text:
+        return None
+    here = lines[at].removeprefix("secrets:").strip()
+    if here:
+        names = [name.strip() for name in here[1:-1].split(",")] if here[0] + here[-1] == "[]" else [""]
+    else:
+        below = lines[at + 1 :]
+        end = next((number for number, line in enumerate(below) if line[:1] not in (" ", "-")), len(below))
+        names = [line.strip().removeprefix("- ").strip() if line.strip().startswith("- ") else "" for line in below[:end]]
+        if any(line.strip().startswith("#") or not line.strip() for line in below[end : end + 1]):
+            return None  # the list may go on behind it
+    return names if names and all(name.isascii() and name.isidentifier() for name in names) else None
+
+
+def _by_yaml(root: str) -> list[str]:
+    from pathlib import Path
+
+    from tenuto.knowledge.definitions import source_of
+
+    path = Path(root) / ".tenuto" / "config.yaml"
+    found = source_of(path).data or {}
+    names = found.get("secrets", []) if isinstance(found, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BadInput("bad-settings", f"{path}: 'secrets' must be a list of names of variables", "secrets: [MY_API_TOKEN]")
+    return names

@@ -1,0 +1,124 @@
+"""Which values are secret, as the settings say it, and how they are found."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from tenuto.errors import BadInput, Refused
+from tenuto.workspace import secrets
+from tenuto.workspace.open import secrecy_of
+from tenuto.workspace.secrets import Secrecy
+
+VALUE = b"s3cret-5b1f-9a0c"
+LINES = [
+    "secrets: [A_KEY]", "secrets: [A_KEY, B_KEY]", "secrets: [ A_KEY ,B_KEY ]", "secrets:", "- A_KEY", "  - B_KEY", "secrets: [", "]", "  A_KEY]", "",
+    "# secrets", "secrets: [A_KEY] # both", 'secrets: ["A_KEY"]', "agent: claude", "'secrets': [A_KEY]", '"secr\\u0065ts": [A_KEY]', "secrets: A_KEY",
+    "roles: {designer: secrets}", "agent: |", "  secrets: [A_KEY]", "secrets: []", "secrets: [A_KEY,]", "---", "...", "- C_KEY", "secrets : [A_KEY]", "? secrets",
+    ": [A_KEY]", 'agent: "one', 'two"', "secrets: &a [A_KEY]", "secrets: !!seq [A_KEY]", "{secrets: [A_KEY]}", "-  A_KEY", "-\tA_KEY", " # more", "secrets:  # these",
+]  # fmt: skip
+
+
+def declared(root: Path, text: str) -> list[str]:
+    (root / ".tenuto").mkdir(exist_ok=True)
+    (root / ".tenuto" / "config.yaml").write_text(text)
+    return secrets.named_in(str(root), text.encode())
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("secrets: [A_KEY, B_KEY]\n", ["A_KEY", "B_KEY"]),
+    ("agent: claude\nsecrets:\n  - A_KEY\n  - B_KEY\ngates: signed\n", ["A_KEY", "B_KEY"]),
+    ("secrets:\n- A_KEY\n# another\n- B_KEY\n", ["A_KEY", "B_KEY"]),
+    ("secrets: [\n  A_KEY,\n  'B_KEY' # mine\n]\n", ["A_KEY", "B_KEY"]),
+    ('"secr\\u0065ts": [A_KEY]\n', ["A_KEY"]),
+    ("agent: |\n  secrets: none\n", []),
+    ("secrets: []\n", []),
+])  # fmt: skip
+def test_the_names_that_settings_declare(tmp_path: Path, text: str, names: list[str]) -> None:
+    assert declared(tmp_path, text) == names
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=7))
+@example(["secrets:", "- A_KEY", "", "- C_KEY"])
+@example(["secrets: [A_KEY] # both"])
+def test_what_is_read_without_yaml_is_what_yaml_says(lines: list[str]) -> None:
+    """Or more, where YAML says that it is none."""
+    text = "\n".join(lines)
+    plain = secrets._plain(text.encode())
+    try:
+        found: Any = YAML(typ="safe").load(text)
+    except YAMLError:
+        return
+    if plain is not None and isinstance(found, dict) and "secrets" in found:
+        assert plain == found["secrets"]
+
+
+@pytest.mark.parametrize("text", ["secrets: A_KEY\n", "secrets: {A_KEY: 1}\n", "secrets: [1]\n", "- secrets\n"])
+def test_other_shapes_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadInput, match=r"config\.yaml: 'secrets' must be a list of names of variables"):
+        declared(tmp_path, text)
+
+
+def test_nothing_is_secret_where_nothing_is_declared_or_nobody_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("A_KEY", raising=False)
+    assert secrecy_of(str(tmp_path)) is None
+    declared(tmp_path, "secrets: [A_KEY]\n")
+    assert secrecy_of(str(tmp_path), None) is None
+    monkeypatch.setenv("A_KEY", VALUE.decode())
+    assert secrecy_of(str(tmp_path), None) is not None
+
+
+def test_a_pipe_in_the_place_of_the_settings_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".tenuto").mkdir()
+    os.mkfifo(tmp_path / ".tenuto" / "config.yaml")
+    assert secrecy_of(str(tmp_path)) is None
+
+
+def test_it_is_taken_out_of_whatever_json_can_say() -> None:
+    known = Secrecy({"A_KEY": [VALUE], "B_KEY": [VALUE[:9]]})
+    text = VALUE.decode()
+    said = {"do": "Note", "text": f"a {text} b", "flags": {text: [text, 1, None]}, "more": (text[:9],)}
+    made = known.out_of_command(said)
+    assert made == {"do": "Note", "text": "a [secret] b", "flags": {"[secret]": ["[secret]", 1, None]}, "more": ["[secret]"]}
+
+
+def test_a_secret_that_is_a_word_of_ours_breaks_no_command() -> None:
+    assert Secrecy({"A_KEY": [b"SetFlags"]}).out_of_command({"do": "SetFlags", "flags": {}}) == {"do": "SetFlags", "flags": {}}
+
+
+@pytest.mark.parametrize("at", [0, (1 << 20) - 8, (1 << 20) - len(VALUE), (1 << 20), (2 << 20) - 1])
+def test_it_is_found_wherever_it_stands_in_a_large_file(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"x" * at + VALUE + b"y" * 100)
+    known = Secrecy({"A_KEY": [VALUE], "B_KEY": [b"another-one"]})
+    file = os.open(path, os.O_RDONLY)
+    try:
+        assert known.held_by(file) == "A_KEY"
+        with pytest.raises(Refused, match="large holds the value of A_KEY, which is secret"):
+            known.refuse_file(file, "large")
+        assert Secrecy({"B_KEY": [b"another-one"]}).held_by(file) == ""
+        assert os.lseek(file, 0, os.SEEK_CUR) == 0
+    finally:
+        os.close(file)
+
+
+@pytest.mark.parametrize("value", [VALUE, b"sixsix"])
+def test_what_lies_in_a_folder_of_ours_is_masked_in_place(tmp_path: Path, value: bytes) -> None:
+    """A program that has it open goes on writing to the same file."""
+    path = tmp_path / "displaced"
+    path.write_bytes(b"one " + value + b" two\n")
+    before = path.stat().st_ino
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        Secrecy({"A_KEY": [value]}).scrub(folder, "displaced")
+        Secrecy({"A_KEY": [value]}).scrub(folder, "nothing")
+    finally:
+        os.close(folder)
+    assert (path.read_bytes(), path.stat().st_ino) == (b"one [secret] two\n", before)
