@@ -291,6 +291,19 @@ def test_until_then_nobody_who_knows_it_says_it(place: Place) -> None:
     assert "with [secret]" in place.tenuto("export").stdout
 
 
+def test_nor_does_an_mcp_server(place: Place) -> None:
+    slipped = tenuto.open(str(place.root)).context
+    slipped.init("y")
+    slipped.store("spec", f"the key is {VALUE}", task="y")
+
+    async def conversation(ask: Asking) -> None:
+        read = await ask.client.read_resource("tenuto://y/spec")
+        assert "the key is [secret]" in read.contents[0].text  # type: ignore[union-attr]
+        assert "the key is [secret]" in (await ask("query", question="key"))["passages"][0]["text"]
+
+    talk(place.root, conversation, MY_TOKEN=VALUE)
+
+
 def test_where_nobody_can_tell_what_is_secret_nothing_is_taken_in(place: Place) -> None:
     """Who only looks is answered."""
     place.tenuto("feature", "start", "z", "--session", "s")

@@ -12,6 +12,7 @@ import pytest
 import tenuto
 from tenuto.drivers.start import Place
 from tenuto.encoding import dumps
+from tenuto.errors import Refused
 from tests.acceptance.grounds import OWN_TREES, Ground, merges
 
 VALUE = "s3cret-5b1f-9a0c"
@@ -138,6 +139,36 @@ def test_so_does_whichever_command_comes_next(ground: Ground, words: list[str]) 
     subprocess.run([sys.executable, "-m", "tenuto", *words], cwd=ground.root, check=False, capture_output=True, stdin=subprocess.DEVNULL)
     assert "key: [secret]" in memory.read_text() and VALUE not in memory.read_text()
     assert kept_by_us(ground) == []
+
+
+def with_a_role_that_holds_it(ground: Ground) -> None:
+    (ground.root / ".tenuto" / "roles").mkdir()
+    (ground.root / ".tenuto" / "roles" / "planner.md").write_text(f"---\nname: planner\n---\n\nLog in with {VALUE}.\n")
+
+
+def test_a_role_that_holds_one_begins_no_run(ground: Ground) -> None:
+    with_a_role_that_holds_it(ground)
+    (ground.root / ".tenuto" / "config.yaml").write_text("secrets: [MY_TOKEN]\n")
+    with pytest.raises(Refused, match="holds the value of MY_TOKEN, which is secret"):
+        ground.start()
+    assert kept_by_us(ground) == []
+
+
+def test_one_that_slipped_in_stands_in_no_prompt(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an engine's agents, and of those that `tenuto next` hands out."""
+    with_a_role_that_holds_it(ground)
+    (ground.root / ".tenuto" / "config.yaml").write_text("secrets: [MY_TOKEN]\n")
+    monkeypatch.delenv("MY_TOKEN")
+    driven = ground.start(place=Place("shared"))
+    monkeypatch.setenv("MY_TOKEN", VALUE)
+    handed = subprocess.run([sys.executable, "-m", "tenuto", "next", driven, "--json"], cwd=ground.root, check=True, capture_output=True, text=True)
+    assert "Log in with [secret]." in handed.stdout and VALUE not in handed.stdout
+    monkeypatch.delenv("MY_TOKEN")
+    driven = ground.start(place=Place("shared"))
+    monkeypatch.setenv("MY_TOKEN", VALUE)
+    ground.drive(driven)
+    prompts = [path.read_text() for path in (ground.root / ".git" / "tenuto" / "attempts").rglob("prompt")]
+    assert len(prompts) >= 2 and not any(VALUE in text for text in prompts)
 
 
 def test_an_edit_without_secrets_is_taken_in_to_the_letter(ground: Ground) -> None:
