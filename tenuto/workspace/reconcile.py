@@ -328,10 +328,9 @@ def _abandoned(root: str, path: str, stand_in: str) -> bytes | None:
 
 
 def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
-    """Kept for ever, and whole but for secrets, before anything else takes its place."""
+    """Kept for ever, and whole, before anything else takes its place. Whoever found it has taken out what is secret."""
     from tenuto.workspace.objects import keep_aside
 
-    found = _without_secrets(turn, found) or b""
     kept = f"{turn.workspace.state}/quarantine/{digest(path.encode())[:8]}-{digest(found)[:16]}"
     if not keep_aside(turn.workspace.state, kept, found):
         return  # the same was found, kept and said before
