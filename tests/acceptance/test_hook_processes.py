@@ -213,6 +213,17 @@ def test_a_gate_that_cannot_be_looked_at_is_closed_wherever_the_hook_was_started
     assert len(read_log(str(tmp_path / ".tenuto"))) == 2
 
 
+def test_so_is_one_that_was_declared_without_its_mark(tmp_path: Path) -> None:
+    """Through the library, by a backup, or by somebody who was killed before they set it: the first hook that looks sets it."""
+    feature(tmp_path)
+    with tenuto.open(str(tmp_path)).turn() as turn:
+        turn.do_repo({"do": "ChangeSettings", "changes": {"hooks": {"gate": "block"}}})
+    asked = captured(tmp_path, "claude-2.1.325/PreToolUse.Agent")
+    call(tmp_path, "PreToolUse", asked)
+    ruin_the_journal(tmp_path)
+    assert json.loads(call(tmp_path, "PreToolUse", asked).stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
 def test_a_host_may_declare_it_in_the_call(tmp_path: Path) -> None:
     feature(tmp_path)
     ruin_the_journal(tmp_path)

@@ -52,6 +52,8 @@ def declare(workspace: Workspace, declared: Json, run: str = "") -> Json:
     """Record it; returns everything that is declared now."""
     changes: Json = {"hooks": declared}
     with workspace.turn() as turn:
+        if _blocks(declared):
+            mark(workspace.state, run or "@", True)  # before it is recorded: killed in between, it is closed too early, not too late
         if run:
             target = turn.existing(run)
             turn.do(run, {"do": "ChangeSettings", "changes": changes})
@@ -66,4 +68,8 @@ def declare(workspace: Workspace, declared: Json, run: str = "") -> Json:
 def remember(workspace: Workspace, declared: Json, run: str = "") -> None:
     """What must hold even when the journal cannot be asked."""
     if "gate" in declared or "files" in declared:
-        mark(workspace.state, run or "@", declared.get("gate") == "block" or bool(declared.get("files")))
+        mark(workspace.state, run or "@", _blocks(declared))
+
+
+def _blocks(declared: Json) -> bool:
+    return declared.get("gate") == "block" or bool(declared.get("files"))

@@ -11,6 +11,8 @@ Nothing declared: nothing is in anybody's way (but agents do not call agents wit
 
 from __future__ import annotations
 
+from posix import stat
+
 from tenuto.core.boundaries import MAX_DEPTH, closed, depth_of, outside, settings_of
 from tenuto.drivers.hooks import find, owns
 from tenuto.hosts.answers import block, deny
@@ -64,7 +66,25 @@ def _look(workspace: Workspace, heard: Heard) -> tuple[Run | None, Json]:
     with workspace.journal.read() as reader:
         name = find(reader, workspace, heard)
         run = reader.load(name) if name else None
-        return run, settings_of(reader.load_repo()["settings"], run)
+        declared = settings_of(reader.load_repo()["settings"], run)
+    if declared.get("gate") == "block" or declared.get("files"):
+        _keep_marked(workspace.state, name or "@")
+    return run, declared
+
+
+def _keep_marked(state: str, who: str) -> None:
+    """Somebody may have been killed before they marked what they declared, or a backup was read in. Best effort: the journal answers now."""
+    try:
+        if stat(state + "/blocking").st_size:
+            return
+    except OSError:
+        pass
+    from tenuto.drivers.hooks.failing import mark
+
+    try:
+        mark(state, who, True)
+    except OSError:
+        pass
 
 
 def _no_call(run: Run, declared: Json, heard: Heard) -> str | None:
