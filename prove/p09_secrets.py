@@ -193,6 +193,7 @@ class World:
             ("context", f"QUERY question: {secret[2]}"), ("flow", "update_delegation", "T-1", "--agent", "deep_research", "--task", f"find {secret[3]}"),
             ("staged", "record-output", "0", "--content-file", "-"), ("hook", "SubagentStart"), ("hook", "SubagentStop"), ("hook", "UserPromptSubmit"),
             ("run", f"Add {secret[0]}", "--pipeline", "small", "--start-only", "--name", "second"), ("answer", "x", secret[1]), ("status", secret[2]),
+            ("memory", "add", "decision", f"use {secret[3]}"),
         )  # fmt: skip
         event = {"session_id": "s", "agent_type": "t", "agent_id": "a2", "cwd": str(self.root), "last_assistant_message": secret[0], "prompt": secret[1]}
         done = [(words, self.tenuto(*words, given=dumps(event) if words[0] == "hook" else f"explored {secret[1]}\n")) for words in told]

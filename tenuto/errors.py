@@ -44,6 +44,10 @@ class Refused(TenutoError):
     exit_code = 4
 
 
+class HoldsSecret(Refused):
+    """What was declared secret stands in it: it is not taken in, and left as it is."""
+
+
 class Waiting(TenutoError):
     exit_code = 5
 

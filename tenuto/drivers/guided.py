@@ -177,6 +177,7 @@ class Guide(Engine):
         directory = f"{self.folder}/{name}/1"
         heard = job.attempt["extra"].get("said") or {}
         told = not_better(set_aside(_told(_with_heard(report, heard, directory))), heard)
+        told = told if self.workspace.secrecy is None else self.workspace.secrecy.out_of(told)
         with open(f"{directory}/stdout", "w", encoding="utf-8") as file:
             file.write(told["reply"])
         verdict_, summary, receipt = delivery.receive(self, job, directory, told)

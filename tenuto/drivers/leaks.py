@@ -4,7 +4,7 @@
     found(engine, job, paths)      which of them hold a secret, and which one
 
 What an agent says is masked on its way to the disk: supervise/masking.py, which also knows how a value may be spelled. What turns take in
-whoever wrote it (state files, memory.md): workspace/secrecy.py.
+whoever wrote it (state files, memory.md): workspace/secrets.py.
 """
 
 from __future__ import annotations

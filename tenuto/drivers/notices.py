@@ -22,10 +22,11 @@ _SECONDS = 20
 def notify(workspace: Workspace, run: Run, settings: dict[str, Any]) -> None:
     wanted = settings.get("notify", {})
     waits: Any = run["gate"] or run["pause"] or run["blocked"] or {}
-    notice = dumps({
+    told: Any = {
         "run": run["id"], "status": run["status"], "step": run["position"], "prompt": waits.get("prompt", waits.get("reason", "")),
         "error": run["failure"]["error"] if run["failure"] else "",
-    }).encode()  # fmt: skip
+    }  # fmt: skip
+    notice = dumps(told if workspace.secrecy is None else workspace.secrecy.out_of(told)).encode()
     for way, deliver in (("command", _run), ("url", _post)):
         if way in wanted:
             try:

@@ -99,6 +99,8 @@ class Saying:
         if workspace is None:
             return
         self.secrecy = workspace.secrecy
+        if self.secrecy is not None:
+            heard = self.heard = self.secrecy.out_of(heard)
         text = answer(workspace, heard)
         if text:
             posix.write(1, self._out(text).encode() + b"\n")
@@ -136,13 +138,12 @@ class Saying:
         from tenuto.drivers.hooks.failing import must_block
 
         code, message = _told(error)
-        message = self._out(message)
         asked = self.heard["event"] if self.heard else EVENTS.get(self.event, "")
         concerned = self.heard is None or bool(self.heard["tool"])
         if asked in ("PreToolUse", "Delegation") and concerned and (self.blocking or must_block(self._state())):
             from tenuto.hosts.answers import deny
 
-            reason = f"tenuto could not look at its gate, and it is declared blocking: {message} (tenuto doctor)"
+            reason = f"tenuto could not look at its gate, and it is declared blocking: {self._out(message)} (tenuto doctor)"
             posix.write(1, deny(self.heard or hear(self.event, {}), reason).encode() + b"\n")
         self._note("error", code, message)
 

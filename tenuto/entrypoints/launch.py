@@ -109,12 +109,12 @@ def tell(error: BaseException, as_json: bool) -> int:
 
     from tenuto.entrypoints import envelope
 
+    _veil()
     if os.environ.get("TENUTO_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
     understood = envelope.understand(error)
-    _veil()
     try:
         if as_json:
             try:

@@ -29,9 +29,14 @@ SHORTEST = 6
 def values(environment: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
     """The longest first: one may be part of another."""
     told = {environment.get(name, "").encode("utf-8", "surrogateescape") for name in names}
-    lines = {line for value in told for line in (value, *value.splitlines())}  # a key of many lines is quoted line by line
-    spelled = {spelling for value in lines if len(value) >= SHORTEST for spelling in (value, *_in_json(value))}
-    return sorted(spelled, key=len, reverse=True)
+    lines = {line.strip() for value in told for line in value.splitlines() if _says_something(line)}  # a key of many lines is quoted line by line
+    spelled = {spelling for value in told | lines if len(value) >= SHORTEST for spelling in (value, *_in_json(value), *_in_python(value))}
+    return sorted((value for value in spelled if value not in MARK), key=len, reverse=True)
+
+
+def _says_something(line: bytes) -> bool:
+    """`    },` is a line of many secrets, and of everything else."""
+    return sum(chr(byte).isalnum() or byte > 127 for byte in line) >= SHORTEST
 
 
 def _in_json(value: bytes) -> Iterator[bytes]:
@@ -40,6 +45,13 @@ def _in_json(value: bytes) -> Iterator[bytes]:
     text = value.decode("utf-8", "surrogateescape")
     for spell in (encode_basestring_ascii, encode_basestring):
         yield spell(text)[1:-1].encode("utf-8", "surrogateescape")
+
+
+def _in_python(value: bytes) -> Iterator[bytes]:
+    """As messages quote it, and as JSON spells that."""
+    quoted = repr(value.decode("utf-8", "surrogateescape"))[1:-1].encode("utf-8", "surrogateescape")
+    yield quoted
+    yield from _in_json(quoted)
 
 
 def masked(text: bytes, secrets: Iterable[bytes]) -> bytes:

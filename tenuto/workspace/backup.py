@@ -40,6 +40,7 @@ def export(workspace: Workspace, version: str, run: str | None = None) -> Iterat
         count, hashed = 0, sha256()
         for record in _all(workspace, db, version, run):
             count += 1
+            _refuse_secrets(workspace, record)
             hashed.update(dumps(record).encode() + b"\n")
             yield record
         yield {"kind": "end", "lines": count, "sha256": hashed.hexdigest()}
@@ -52,11 +53,21 @@ def _all(workspace: Workspace, db: Any, version: str, run: str | None) -> Iterat
     for sha in stored_by(db, runs):
         path = object_path(workspace.state, sha)
         if os.path.exists(path) and db.execute("SELECT 1 FROM blob WHERE sha256=?", (sha,)).fetchone() is None:
-            yield from _parts(path, sha)
+            yield from _parts(workspace, path, sha)
 
 
-def _parts(path: str, sha: str) -> Iterator[Json]:
+def _refuse_secrets(workspace: Workspace, record: Json) -> None:
+    """Digests are over all of it: a backup is whole, or it is none."""
+    if workspace.secrecy is not None:
+        workspace.secrecy.refuse(dumps(record).encode("utf-8", "surrogatepass"), "the backup")
+        if "base64" in record:
+            workspace.secrecy.refuse(unpacked(record), "the backup")
+
+
+def _parts(workspace: Workspace, path: str, sha: str) -> Iterator[Json]:
     with open(path, "rb") as file:
+        if workspace.secrecy is not None:
+            workspace.secrecy.refuse_file(file.fileno(), "the backup")
         body = file.read(_PART)
         while body:
             after = file.read(_PART)
@@ -73,11 +84,11 @@ def import_lines(workspace: Workspace, lines: Iterable[bytes]) -> Import:
     journal: Any = workspace.journal
     journal.lock()
     try:
-        with _Objects(workspace.state) as objects:
+        with _Objects(workspace) as objects:
             journal.begin()
             try:
                 taking = Import(journal.connection())
-                _take_all(_checked(lines), taking, objects)
+                _take_all(workspace, _checked(lines), taking, objects)
             except BaseException as error:
                 journal.rollback(error)
                 raise
@@ -106,9 +117,10 @@ def _show(workspace: Workspace, taking: Import) -> None:
             workspace.warn(f"{path} is not written: {error.message}")
 
 
-def _take_all(records: Iterable[Json], taking: Import, objects: _Objects) -> None:
+def _take_all(workspace: Workspace, records: Iterable[Json], taking: Import, objects: _Objects) -> None:
     for record in records:
         try:
+            _refuse_secrets(workspace, record)
             if record["kind"] == "object":
                 objects.take(record)
             else:
@@ -122,9 +134,10 @@ def _take_all(records: Iterable[Json], taking: Import, objects: _Objects) -> Non
 class _Objects:
     """Large stored files, part by part. Unless all goes well, the commit included, none is kept that was not here before."""
 
-    def __init__(self, state: str) -> None:
-        self._state = state
-        self._parts = f"{state}/import-{os.getpid()}"
+    def __init__(self, workspace: Workspace) -> None:
+        self._state = workspace.state
+        self._secrecy = workspace.secrecy
+        self._parts = f"{self._state}/import-{os.getpid()}"
         self._open: tuple[str, Any] | None = None  # whose parts are coming in, and the file that they go to
         self._made: list[str] = []
 
@@ -146,7 +159,7 @@ class _Objects:
                 raise _damaged(f"the stored file {sha} is not what was stored")
             if not os.path.exists(object_path(self._state, sha)):
                 self._made.append(object_path(self._state, sha))
-                import_open_file(self._state, file.fileno())
+                import_open_file(self._state, file.fileno(), self._secrecy, "the backup")
 
     def finish(self) -> None:
         if self._open is not None:

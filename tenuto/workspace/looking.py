@@ -31,7 +31,7 @@ class Files:
             return None
         with spot:
             text = spot.read()
-        return text if self._secrecy is None or text is None else self._secrecy.masked(text)
+        return text if self._secrecy is None or text is None else self._secrecy.masked(text, path)
 
     def names(self, path: str) -> list[str]:
         """What a folder holds, sorted; nothing where there is no such folder."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posix
 
 from tenuto.encoding import digest, sha256
-from tenuto.errors import Damaged, NotFound, Refused
+from tenuto.errors import Damaged, HoldsSecret, NotFound, Refused
 from tenuto.files.places import place, read_all, write_all
 from tenuto.stores.schema import make_folder, sync_folder
 
@@ -58,14 +58,13 @@ def import_file(state: str, source: str, secrecy: Secrecy | None = None) -> tupl
     except OSError as error:
         raise NotFound("no-such-file", f"{source} cannot be read: {error.strerror}", path=source) from None
     try:
-        if secrecy is not None:
-            secrecy.refuse_file(file, source)
-        return import_open_file(state, file)
+        return import_open_file(state, file, secrecy, source)
     finally:
         posix.close(file)
 
 
-def import_open_file(state: str, file: int) -> tuple[str, int, str]:
+def import_open_file(state: str, file: int, secrecy: Secrecy | None = None, name: str = "") -> tuple[str, int, str]:
+    """Refused where what was copied holds a secret: whoever writes to the file meanwhile changes nothing."""
     posix.lseek(file, 0, 0)
     hashed, size = sha256(), 0
     with _New(state) as new:
@@ -73,6 +72,8 @@ def import_open_file(state: str, file: int) -> tuple[str, int, str]:
             hashed.update(chunk)
             size += len(chunk)
             write_all(new.file, chunk)
+        if secrecy is not None:
+            secrecy.refuse_file(new.file, name)
         path = object_path(state, hashed.hexdigest())
         new.settle(path)
     return hashed.hexdigest(), size, path
@@ -129,15 +130,16 @@ def keep_standing(workspace: Workspace, root: str | None, path: str, small: int)
         found = posix.fstat(file)
         if found.st_mode & 0o170000 != 0o100000:
             raise Refused("bad-file", f"{path} is not a plain file", "name the file itself", path=path)
-        secret = workspace.secrecy.held_by(file) if workspace.secrecy is not None else ""
-        if secret:
-            workspace.warn(f"{path} holds the value of {secret}, which is secret; its text is not kept")
-            return "", 0, None
         if found.st_size > small:
-            sha, size, _ = import_open_file(workspace.state, file)
+            sha, size, _ = import_open_file(workspace.state, file, workspace.secrecy, path)
             return sha, size, None
         content = read_all(file)
+        if workspace.secrecy is not None:
+            workspace.secrecy.refuse(content, path)
         return digest(content), len(content), content
+    except HoldsSecret as refusal:
+        workspace.warn(f"{refusal.message}; its text is not kept")
+        return "", 0, None
     finally:
         posix.close(file)
 
@@ -174,7 +176,7 @@ class _New:
         make_folder(state + "/objects")
         self._path = f"{state}/objects/.new-{posix.getpid()}"
         # What a process of this number left behind when it died is nobody's.
-        self.file = posix.open(self._path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC, 0o644)
+        self.file = posix.open(self._path, posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC, 0o644)
 
     def settle(self, path: str) -> None:
         posix.fsync(self.file)

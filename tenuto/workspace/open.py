@@ -68,7 +68,7 @@ def secrecy_of(*roots: str | None, names: Iterable[str] = ()) -> Secrecy | None:
 
     `roots`: of this work tree and of the main one: the settings need not be committed. `names`: declared besides.
     """
-    found = {root: text for root in roots if root and (text := _mention(root))}
+    found = {root: text for root in dict.fromkeys(roots) if root and (text := _mention(root))}
     if not found and not names:
         return None
     from tenuto.workspace.secrets import named_in, secrecy
@@ -86,4 +86,5 @@ def _mention(root: str) -> bytes:
         text = read_all(file) if posix.fstat(file).st_mode & _KIND == _PLAIN_FILE else b""
     finally:
         posix.close(file)
-    return text if b"secrets" in text or b"\\" in text else b""  # by a backslash YAML spells a letter in another way
+    # YAML may spell a letter in another way, and a text may be in another encoding: whoever reads it says so.
+    return text if any(sign in text for sign in (b"secrets", b"\\x", b"\\u", b"\\U", b"\0")) else b""

@@ -93,7 +93,7 @@ def _show_state(workspace: Workspace, publication: Publication) -> bool:
         try:
             return _exchange(workspace, publication, spot, fd)
         finally:
-            _leave(workspace, fd, shelf_name(key_of(publication.tree, publication.path)))
+            _leave(workspace, fd, shelf_name(key_of(publication.tree, publication.path)), publication.path)
 
 
 def _exchange(workspace: Workspace, publication: Publication, spot: Place, fd: int) -> bool:
@@ -168,13 +168,13 @@ def _show_artifact(workspace: Workspace, publication: Publication) -> None:
                     done.settle()
                     workspace.warn(f"{publication.path} was changed by another program meanwhile; theirs is left there")
         finally:
-            _leave(workspace, fd, name)
+            _leave(workspace, fd, name, publication.path)
 
 
-def _leave(workspace: Workspace, fd: int, name: str) -> None:
+def _leave(workspace: Workspace, fd: int, name: str, path: str) -> None:
     """What was displaced stays on the shelf, without secrets."""
     if workspace.secrecy is not None:
-        workspace.secrecy.scrub(fd, name)
+        workspace.secrecy.scrub(fd, name, path)
     os.close(fd)
 
 
@@ -247,4 +247,4 @@ def _replace_log(workspace: Workspace, publication: Publication, spot: Place, te
             done.take_back()
             done.settle()
     finally:
-        _leave(workspace, fd, shelf_name(publication.path))
+        _leave(workspace, fd, shelf_name(publication.path), publication.path)

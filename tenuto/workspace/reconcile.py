@@ -89,16 +89,16 @@ def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree:
 
     if found is not None and not known(turn, key, found):
         found = turn.seen[key] = wait_for_whole(path, found, lambda: _read(root, path, quiet=True))
-    found = _without_secrets(turn, found)  # what stands there is replaced, since it was seen with them
+    found = _without_secrets(turn, found, path)  # what stands there is replaced, since it was seen with them
     if found is None or not found.strip(_NOTHING):
         _damaged(turn, run, dialect, key, root, path, found)
     elif not known(turn, key, found):
         absorb(turn, run, dialect, path, key, found)
 
 
-def _without_secrets(turn: Turn, text: bytes | None) -> bytes | None:
+def _without_secrets(turn: Turn, text: bytes | None, path: str = "") -> bytes | None:
     secrecy = turn.workspace.secrecy
-    return text if secrecy is None or text is None else secrecy.masked(text)
+    return text if secrecy is None or text is None else secrecy.masked(text, path)
 
 
 def _read(root: str, path: str, quiet: bool = False) -> bytes | None:
@@ -147,17 +147,17 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
         sha, size = hash_file(file)
         if not size or sha == incoming or sha in [render[0] for render in turn.tx.renders(key)]:
             return
-        if turn.workspace.secrecy is not None:
-            turn.workspace.secrecy.refuse_file(file, path)
         if size <= _SMALL:
             os.lseek(file, 0, 0)
             body = read_all(file)
             sha, size = digest(body), len(body)
+            if turn.workspace.secrecy is not None:
+                turn.workspace.secrecy.refuse(body, path)
             if b"\0" in body and known and _show_again(turn, run, path, known[1]["sha256"], body):
                 return
             turn.tx.put_blob(sha, body)
         else:
-            sha, size, _ = import_open_file(turn.workspace.state, file)
+            sha, size, _ = import_open_file(turn.workspace.state, file, turn.workspace.secrecy, path)
     finally:
         os.close(file)
     name = known[0] if known else artifact or path
@@ -218,30 +218,30 @@ def _log_stands(turn: Turn, path: str, length: int | None) -> bool:
 
 
 def _log_differs(turn: Turn, path: str) -> bytes | None:
-    """What others added is taken in. Returns the bytes that stand there when they are damaged, to be replaced by ours."""
+    """What others added is taken in. Returns the bytes that stand there when they are damaged or hold a secret, to be replaced by ours."""
     spot = place(turn.workspace.root, path, create=False)
     if spot is None:
         return None
     with spot:
-        standing = spot.read() or b""
-    found = _without_secrets(turn, standing) or b""
+        found = spot.read() or b""
     ours = b"".join(turn.tx.log_text(path))
-    leaked = standing if found != standing else None  # replaced by ours, which is the same without the secrets
     if ours.startswith(found):
-        return leaked  # cut short by a crash: publishing completes it
+        return None  # cut short by a crash: publishing completes it
     added = found[len(ours) :] if found.startswith(ours) else b""
     if b"\0" in found:
         quarantine(turn, path, found, "it held NULs")
         if added.strip(b"\0"):
-            turn.tx.append_log(path, added.replace(b"\0", b""))
-        return standing
+            turn.tx.append_log(path, _without_secrets(turn, added.replace(b"\0", b"")) or b"")
+        return found
     if added:
-        turn.tx.append_log(path, added)
-        return leaked
+        kept = _without_secrets(turn, added) or b""
+        turn.tx.append_log(path, kept)
+        return None if kept == added else found
     turn.workspace.warn(f"{path} was rewritten by another program; their text stays, ours follows it")
+    ours, kept = _without_secrets(turn, ours) or b"", _without_secrets(turn, found) or b""
     turn.tx.put_blob(digest(ours), ours)
-    turn.tx.reset_log(path, found)
-    return leaked
+    turn.tx.reset_log(path, kept)
+    return None if kept == found else found
 
 
 def _look_at_shelf(
@@ -270,15 +270,13 @@ def _on_shelf(turn: Turn, key: str, root: str, path: str) -> bytes | None:
     if fd is None:
         return None
     try:
-        if turn.workspace.secrecy is not None:
-            turn.workspace.secrecy.scrub(fd, shelf_name(key))
         late = look(fd, shelf_name(key))
     finally:
         os.close(fd)
     if late is None:  # nothing was displaced, or the shelf lies on another file system
         folder, _, name = path.rpartition("/")
-        late = _without_secrets(turn, _read(root, f"{folder}/{beside(name)}" if folder else beside(name)))
-    return late
+        late = _read(root, f"{folder}/{beside(name)}" if folder else beside(name))
+    return _without_secrets(turn, late, path)
 
 
 def _damaged(
@@ -299,7 +297,7 @@ def _damaged(
 def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str) -> bool:
     """A writer of the file died before its rename: what it had written aside is its edit. One that lives is left alone."""
     stand_in = getattr(dialect, "stand_in", {}).get(path)
-    text = _without_secrets(turn, _abandoned(root, path, stand_in)) if stand_in else None
+    text = _without_secrets(turn, _abandoned(root, path, stand_in), path) if stand_in else None
     if text is None:
         return False
     from tenuto.workspace.foreign import absorb, known
@@ -328,9 +326,10 @@ def _abandoned(root: str, path: str, stand_in: str) -> bytes | None:
 
 
 def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
-    """Kept for ever, and whole, before anything else takes its place. Whoever found it has taken out what is secret."""
+    """Kept for ever, and whole but for secrets, before anything else takes its place."""
     from tenuto.workspace.objects import keep_aside
 
+    found = _without_secrets(turn, found) or b""
     kept = f"{turn.workspace.state}/quarantine/{digest(path.encode())[:8]}-{digest(found)[:16]}"
     if not keep_aside(turn.workspace.state, kept, found):
         return  # the same was found, kept and said before

@@ -2,7 +2,7 @@
 
     secrecy = workspace.secrecy          None where nothing is secret: open.py
     secrecy.out_of(command)              the same, [secret] in a value's place
-    secrecy.masked(text)                 the same for bytes: a state file that somebody wrote, a document that is stored
+    secrecy.masked(text, path)           the same for bytes: a state file that somebody wrote, a document that is stored
     secrecy.refuse_file(file, path)      a document that is nobody's to change: it is named, and not taken in
     secrecy.scrub(folder, name)          a file that was displaced and lies in a folder of ours
 
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import posix
 
-from tenuto.errors import BadInput, Refused
+from tenuto.encoding import NotJson, loads_strict, pretty
+from tenuto.errors import BadInput, HoldsSecret
 from tenuto.files.places import read_all, write_all
 
 TYPE_CHECKING = False
@@ -46,14 +47,25 @@ class Secrecy:
 
         self._spelled = spelled
         self._mark = MARK
+        self._cleaned = False
         self._all = sorted({one for ways in spelled.values() for one in ways}, key=len, reverse=True)  # one may be part of another
         self._texts = [(one.decode("utf-8", "surrogateescape"), MARK.decode()) for one in self._all]
 
-    def masked(self, text: bytes) -> bytes:
+    def masked(self, text: bytes, path: str = "") -> bytes:
+        """`path`: of a file whose name says that it is JSON, where a value may be spelled in many ways, and stands in strings only."""
+        made = text
         for value in self._all:
-            if value in text:
-                text = text.replace(value, self._mark)
-        return text
+            if value in made:
+                made = made.replace(value, self._mark)
+        if path.endswith(".json"):
+            try:
+                found = loads_strict(text)
+            except NotJson:
+                return made  # whoever reads it says so
+            said = self.out_of(found)
+            if _read(made) != said:
+                made = text if said == found else pretty(said).encode()
+        return made
 
     def out_of(self, value: Any) -> Any:
         """Of anything that JSON can say; what holds none is returned as it is."""
@@ -63,7 +75,7 @@ class Secrecy:
                     value = value.replace(text, mark)
             return value
         if isinstance(value, dict):
-            return {self.out_of(name): self.out_of(one) for name, one in value.items()}
+            return dict(zip(_different([self.out_of(name) for name in value]), map(self.out_of, value.values()), strict=True))
         if isinstance(value, list | tuple):
             return [self.out_of(one) for one in value]
         return value
@@ -92,8 +104,8 @@ class Secrecy:
     def _held_by(self, text: bytes) -> str:
         return next((name for name, ways in self._spelled.items() if any(value in text for value in ways)), "")
 
-    def scrub(self, folder: int, name: str) -> None:
-        """In place: whoever has it open goes on writing to it, and the next turn looks at it once more."""
+    def scrub(self, folder: int, name: str, path: str = "") -> None:
+        """In place, and while nobody else has it open: who does may be writing to it, and the next turn looks at it once more."""
         try:
             file = posix.open(name, posix.O_RDWR | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=folder)
         except OSError:
@@ -101,21 +113,71 @@ class Secrecy:
         try:
             if posix.fstat(file).st_mode & _KIND == _PLAIN_FILE:
                 text = read_all(file)
-                made = self.masked(text)
-                if made != text:
+                made = self.masked(text, path)
+                if made != text and _is_ours_alone(file) and _read_again(file) == text:
                     posix.lseek(file, 0, 0)
                     write_all(file, made.ljust(len(text), b"\n"))
                     posix.ftruncate(file, len(made))
         finally:
             posix.close(file)
 
-    def guarding(self, transaction: Transaction) -> Any:
+    def guarding(self, transaction: Transaction, state: str) -> Any:
+        """`transaction`, for a turn that begins. Somebody may have been killed before they had cleaned up: once, all of the shelf is."""
+        if not self._cleaned:
+            self._cleaned = True
+            self._clean(f"{state}/shelf")
         return _Guarded(transaction, self)
+
+    def _clean(self, path: str) -> None:
+        try:
+            folder = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            for name in posix.listdir(folder):
+                self.scrub(folder, name)
+        finally:
+            posix.close(folder)
+
+
+def _different(names: list[Any]) -> list[Any]:
+    """Two names that were secret are one now: both are kept."""
+    made: list[Any] = []
+    for name in names:
+        made.append(name if name not in made else f"{name} {len(made) + 1}")
+    return made
+
+
+def _read(text: bytes) -> Any:
+    try:
+        return loads_strict(text)
+    except NotJson:
+        return None
+
+
+def _read_again(file: int) -> bytes:
+    posix.lseek(file, 0, 0)
+    return read_all(file)
+
+
+def _is_ours_alone(file: int) -> bool:
+    """Nobody else has it open; true as well where the file system cannot tell."""
+    try:
+        from fcntl import F_SETLEASE, F_SETSIG, F_WRLCK, fcntl
+        from signal import SIGURG
+
+        fcntl(file, F_SETSIG, SIGURG)  # which is ignored unless asked for
+        fcntl(file, F_SETLEASE, F_WRLCK)  # until it is closed
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
 
 
 def _refuse(name: str, what: str) -> None:
     if name:
-        raise Refused("holds-a-secret", f"{what} holds the value of {name}, which is secret", _HINT, path=what)
+        raise HoldsSecret("holds-a-secret", f"{what} holds the value of {name}, which is secret", _HINT, path=what)
 
 
 class _Guarded:

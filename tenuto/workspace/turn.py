@@ -104,7 +104,7 @@ class Workspace:
         from tenuto.workspace.foreign import absorb, known
 
         key = key_of(publication.tree, publication.path)
-        found = self.secrecy.masked(found) if self.secrecy is not None else found
+        found = self.secrecy.masked(found, publication.path) if self.secrecy else found
         with Turn(self, held=key) as turn:
             run = turn.run(publication.run)
             turn.seen[key] = standing
@@ -198,7 +198,7 @@ class Turn:
         return self._asked[3]
 
     def do_repo(self, command: RepoCommand) -> list[Any]:
-        told = command if self.workspace.secrecy is None else self.workspace.secrecy.out_of_command(command)
+        told = self.workspace.secrecy.out_of_command(command) if self.workspace.secrecy else command
         stamped: Any = {"at": self.at, "by": self.workspace.by, **told}
         events = decide_repo(self.repo, stamped)
         for event in events:
@@ -208,13 +208,13 @@ class Turn:
 
     def bind(self, name: str, session: str) -> None:
         """From now on, whatever this agent session reports is about this run."""
+        session = self.workspace.secrecy.out_of(session) if self.workspace.secrecy else session
         self.do(name, {"do": "BindSession", "session": session})
         self.tx.put_note(f"session:{session}", name)
 
     def store(self, name: str, artifact: str, path: str, content: bytes, **where: Any) -> list[Any]:
         """Keep `content` by its hash, record it as an artifact of the run, and show it at `path`."""
-        if self.workspace.secrecy is not None:
-            content = self.workspace.secrecy.masked(content)
+        content = self.workspace.secrecy.masked(content) if self.workspace.secrecy else content
         sha, kept = digest(content), content  # type: str, bytes | str
         if len(content) > SMALL_BLOB:
             from tenuto.workspace.objects import put_object
@@ -284,7 +284,7 @@ class Turn:
 
     def log(self, path: str, text: bytes) -> None:
         """Add to an append-only file."""
-        self._logs[path] = self._logs.get(path, b"") + text
+        self._logs[path] = self._logs.get(path, b"") + (self.workspace.secrecy.masked(text) if self.workspace.secrecy else text)
 
     # -- the block
 
@@ -295,7 +295,7 @@ class Turn:
         try:
             self.tx = self.workspace.journal.begin(durable=not self._held, remember=self._remembers)
             if secrecy is not None:
-                self.tx = secrecy.guarding(self.tx)
+                self.tx = secrecy.guarding(self.tx, self.workspace.state)
             self.at = self.workspace.clock()
         except BaseException:
             self._unlock()

@@ -38,6 +38,8 @@ def crew_of(workspace: Workspace, settings: dict[str, Any], agent: str, role_age
         )
     given = _pairs(role_agent, "--role-agent ROLE=AGENT")
     by_role = {**settings.get("roles", {}), **known.get("roles", {}), **given}
+    if workspace.secrecy is not None:  # it is recorded, and would be started without the value
+        workspace.secrecy.refuse("\n".join([default, *by_role.values()]).encode("utf-8", "surrogatepass"), "the command of an agent")
     for role in by_role:
         roles.find(role, Path(workspace.root))
     crew = Crew(default, by_role, settings.get("fallback"))

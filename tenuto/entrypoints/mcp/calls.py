@@ -42,6 +42,7 @@ class Desk:
         tool = next((tool for tool in self.tools if tool.name == name), None)
         if tool is None:
             raise _unknown(name, self.tools)
+        self.workspace.__dict__.pop("secrecy", None)  # a server lives long: what is secret may have been declared since
         arguments = shapes.check(name, tool.arguments, given)
         record = _CALLS[name](self.workspace, arguments)
         notes, self.workspace.warnings[:] = list(self.workspace.warnings), []

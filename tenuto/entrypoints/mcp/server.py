@@ -55,7 +55,7 @@ class Serving:
         """What is kept out of answers. Where the settings cannot be read, whoever changes something is told so."""
         try:
             return self.desk.workspace.secrecy
-        except TenutoError:
+        except (OSError, TenutoError):
             return None
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
@@ -81,13 +81,14 @@ class Serving:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(self, ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        secrecy = self.secrecy()
         try:
             kind, body = await self.asked(resources.read, self.desk.workspace, params.uri)
         except Exception as error:  # noqa: BLE001  # the same for a resource
             understood = understand(error)
-            data = loads(failure(understood))["error"]
-            raise MCPError(types.INVALID_PARAMS, f"[{understood.code}] {understood.message}", data) from None
-        secrecy = self.secrecy()
+            told = [f"[{understood.code}] {understood.message}", loads(failure(understood))["error"]]
+            message, data = told if secrecy is None else secrecy.out_of(told)
+            raise MCPError(types.INVALID_PARAMS, message, data) from None
         body = body if secrecy is None else secrecy.masked(body)
         return types.ReadResourceResult(contents=[_content(params.uri, kind, body)])
 

@@ -89,6 +89,10 @@ def test_it_is_taken_out_of_whatever_json_can_say() -> None:
     assert made == {"do": "Note", "text": "a [secret] b", "flags": {"[secret]": ["[secret]", 1, None]}, "more": ["[secret]"]}
 
 
+def test_two_names_that_were_secret_stay_two() -> None:
+    assert Secrecy({"A_KEY": [b"aaaaaaaa", b"bbbbbbbb"]}).out_of({"aaaaaaaa": 1, "bbbbbbbb": 2, "c": 3}) == {"[secret]": 1, "[secret] 2": 2, "c": 3}
+
+
 def test_a_secret_that_is_a_word_of_ours_breaks_no_command() -> None:
     assert Secrecy({"A_KEY": [b"SetFlags"]}).out_of_command({"do": "SetFlags", "flags": {}}) == {"do": "SetFlags", "flags": {}}
 
@@ -122,3 +126,18 @@ def test_what_lies_in_a_folder_of_ours_is_masked_in_place(tmp_path: Path, value:
     finally:
         os.close(folder)
     assert (path.read_bytes(), path.stat().st_ino) == (b"one [secret] two\n", before)
+
+
+def test_one_that_somebody_has_open_is_left_to_the_next(tmp_path: Path) -> None:
+    """They may be writing to it at this moment."""
+    path = tmp_path / "displaced"
+    path.write_bytes(VALUE)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with open(path, "ab"):
+            Secrecy({"A_KEY": [VALUE]}).scrub(folder, "displaced")
+            assert path.read_bytes() == VALUE
+        Secrecy({"A_KEY": [VALUE]}).scrub(folder, "displaced")
+        assert path.read_bytes() == b"[secret]"
+    finally:
+        os.close(folder)
