@@ -29,14 +29,14 @@ SHORTEST = 6
 def values(environment: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
     """The longest first: one may be part of another."""
     told = {environment.get(name, "").encode("utf-8", "surrogateescape") for name in names}
-    lines = {line.strip() for value in told for line in value.splitlines() if _says_something(line)}  # a key of many lines is quoted line by line
+    lines = {line.strip() for value in told for line in value.splitlines() if _says_something(line, value)}  # a key of many lines is quoted line by line
     spelled = {spelling for value in told | lines if len(value) >= SHORTEST for spelling in (value, *_in_json(value), *_in_python(value))}
     return sorted((value for value in spelled if value not in MARK), key=len, reverse=True)
 
 
-def _says_something(line: bytes) -> bool:
-    """`    },` is a line of many secrets, and of everything else."""
-    return sum(chr(byte).isalnum() or byte > 127 for byte in line) >= SHORTEST
+def _says_something(line: bytes, value: bytes) -> bool:
+    """`    },` is a line of many secrets, and of everything else; but not all of one."""
+    return line.strip() == value.strip() or sum(chr(byte).isalnum() or byte > 127 for byte in line) >= SHORTEST
 
 
 def _in_json(value: bytes) -> Iterator[bytes]:

@@ -86,3 +86,20 @@ def _is_made_by_marks(secret: bytes) -> bool:
 def test_short_values_are_no_secrets() -> None:
     assert values({"A": "short", "B": "longer", "C": ""}, ["A", "B", "C", "D"]) == [b"longer"]
     assert values({"A": "one-of-them", "B": "one-of-them-and-more"}, ["A", "B"]) == [b"one-of-them-and-more", b"one-of-them"]
+
+
+@pytest.mark.parametrize(("value", "text", "left"), [
+    ("p@$$-w0!\n", "it is p@$$-w0!.", "it is [secret]."),
+    ("{\n    },\n  token-5b1f\n", "    },\ntoken-5b1f", "    },\n[secret]"),
+    ("secret", "the secret", "the secret"),
+])  # fmt: skip
+def test_what_counts_as_the_value(value: str, text: str, left: str) -> None:
+    """All of it, without the blanks around it; of many lines those that say something; nothing that is part of the mark."""
+    known = values({"TOKEN": value}, ["TOKEN"])
+    assert masked(text.encode(), known).decode() == left
+
+
+def test_as_messages_quote_it() -> None:
+    value = "it's\ta-\x7f-key\\"
+    assert masked(repr(value).encode(), values({"TOKEN": value}, ["TOKEN"])) == b'"[secret]"'
+    assert masked(json.dumps(repr(value)).encode(), values({"TOKEN": value}, ["TOKEN"])) == b'"\\"[secret]\\""'
