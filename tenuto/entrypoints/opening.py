@@ -17,7 +17,7 @@ def open_here(by: str = "user") -> Workspace:
     workspace = open_workspace(".", by=by)
     try:
         secrecy = workspace.secrecy
-    except (OSError, TenutoError):  # settings that cannot be read: whoever changes something is told so, whoever looks may look
+    except TenutoError:  # settings that cannot be read: whoever changes something is told so, whoever looks may look
         return workspace
     if secrecy is not None:
         veil(secrecy)

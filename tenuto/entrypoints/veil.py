@@ -22,7 +22,9 @@ class _Veil:
 
 class _Text(_Veil):
     def write(self, text: str) -> int:
-        return int(self._stream.write(self._secrecy.out_of(text)))
+        body = text.encode("utf-8", "surrogatepass")
+        made = self._secrecy.masked(body, ".json" if body[:1] == b"{" else "")
+        return int(self._stream.write(text if made == body else made.decode("utf-8", "surrogatepass")))
 
     def writelines(self, lines: Any) -> None:
         for line in lines:

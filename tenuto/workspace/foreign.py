@@ -1,7 +1,8 @@
 """Somebody changed a projected file: which version did they start from, and what do they ask for?
 
-    known(turn, key, found)     nothing new: a render of ours, or an edit that was absorbed before
-    absorb(turn, run, ...)      the dialect says the edit in commands, decide() judges each
+    known(turn, key, found, clean)  nothing new: a render of ours, or an edit that was absorbed before
+    absorb(turn, run, ...)          the dialect says the edit in commands, decide() judges each
+    absorb_meanwhile(workspace, ..) the same for what was written while we published
 
 With the wrong base our own changes since then would look like something they took back. Whoever wrote before started from
 their last text or from a render that came after it, whichever differs less. If neither explains the edit, it was somebody
@@ -17,6 +18,7 @@ from __future__ import annotations
 from tenuto.core.fold import apply, new_run
 from tenuto.encoding import NotJson, digest, dumps, loads, loads_strict
 from tenuto.errors import Refused, TenutoError
+from tenuto.workspace.publish import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
     from tenuto.core.records import Run
     from tenuto.ports import Dialect
-    from tenuto.workspace.turn import Turn
+    from tenuto.workspace.publish import Publication
+    from tenuto.workspace.turn import Turn, Workspace
 
     Place = tuple[str, ...]
 
@@ -34,10 +37,15 @@ _REMEMBERED = 16  # edits
 _PLACES = 128
 
 
-def known(turn: Turn, key: str, found: bytes) -> bool:
-    """A render of ours (perhaps a stale one), or an edit that is in the journal already."""
+def known(turn: Turn, key: str, found: bytes, clean: bytes) -> bool:
+    """A render of ours (perhaps a stale one), or an edit that is in the journal already.
+
+    `clean`: the same without secrets, which is all that was absorbed of it. With one, an older render that says the same is not meant.
+    """
     sha = digest(found)
     last = _last(turn, key)
+    if clean != found and (clean == last.text or digest(clean) in [render[0] for render in turn.tx.renders(key, 1)]):
+        return True
     if found == last.text:
         return True
     if all(sha != render[0] for render in turn.tx.renders(key, _EVERY)):
@@ -96,6 +104,23 @@ def absorb(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: b
     turn.do(run["id"], absorbed)
     turn.tx.put_blob(digest(found), found)  # theirs is about to be replaced, and stays readable by its hash
     _last(turn, key).follow(turn, key, base, found)
+
+
+def absorb_meanwhile(workspace: Workspace, publication: Publication, found: bytes, standing: bytes) -> bytes:
+    """While we published, somebody wrote `found`: one more turn, under the lock we hold, takes it in.
+
+    Returns what the file shows now; the caller, who holds it, puts it there.
+    """
+    from tenuto.workspace.turn import Turn
+
+    key = key_of(publication.tree, publication.path)
+    clean = workspace.secrecy.masked(found, publication.path) if workspace.secrecy else found
+    with Turn(workspace, held=key) as turn:
+        run = turn.run(publication.run)
+        turn.seen[key] = standing
+        if run is not None and not known(turn, key, found, clean):
+            absorb(turn, run, workspace.dialects[publication.kind], publication.path, key, clean)
+    return turn.shown if turn.shown is not None else standing
 
 
 def _read(turn: Turn, run: Run, dialect: Dialect, path: str, base: bytes, found: bytes) -> Any:

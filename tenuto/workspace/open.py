@@ -8,6 +8,7 @@ from time import time_ns
 
 from tenuto.core.times import iso
 from tenuto.encoding import hash_faster
+from tenuto.errors import Refused
 from tenuto.files.places import read_all
 from tenuto.stores.sqlite import SqliteJournal
 from tenuto.workspace.locate import locate
@@ -82,6 +83,8 @@ def _mention(root: str) -> bytes:
         file = posix.open(f"{root}/{CONFIG}", posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         return b""
+    except OSError as error:
+        raise Refused("bad-settings", f"{root}/{CONFIG} cannot be read: {error.strerror}", "whether anything is secret is not known") from None
     try:
         text = read_all(file) if posix.fstat(file).st_mode & _KIND == _PLAIN_FILE else b""
     finally:

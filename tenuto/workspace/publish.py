@@ -93,7 +93,7 @@ def _show_state(workspace: Workspace, publication: Publication) -> bool:
         try:
             return _exchange(workspace, publication, spot, fd)
         finally:
-            _leave(workspace, fd, shelf_name(key_of(publication.tree, publication.path)), publication.path)
+            os.close(fd)
 
 
 def _exchange(workspace: Workspace, publication: Publication, spot: Place, fd: int) -> bool:
@@ -101,14 +101,17 @@ def _exchange(workspace: Workspace, publication: Publication, spot: Place, fd: i
     assert isinstance(content, bytes)
     under_way = [publish(spot, publication.expected, content, fd, name)]
     if under_way[0].found is None:
+        _clear(workspace, fd, name, publication.expected)
         return False
+    from tenuto.workspace.foreign import absorb_meanwhile
+
     try:
         while (done := under_way[-1]).found is not None:
             if len(under_way) > _TRIES:
                 raise Refused("busy-file", f"{publication.path} is rewritten by others faster than it can be merged")
             found = wait_for_whole(publication.path, done.found, done.displaced)
             standing = content if done.published else found
-            content = workspace.absorb(publication, found, standing)
+            content = absorb_meanwhile(workspace, publication, found, standing)
             if done.rewrite(content):
                 break
             under_way.append(publish(spot, standing, content, fd, name, pounce=True))
@@ -120,7 +123,25 @@ def _exchange(workspace: Workspace, publication: Publication, spot: Place, fd: i
         for done in reversed(under_way):
             done.settle(content)
     workspace.journal.flush()
+    for done in under_way:
+        _clear(workspace, fd, name, done.found)
     return True
+
+
+def clear_shelf(workspace: Workspace, looked_at: dict[str, bytes | None]) -> None:
+    """What held a secret and is in the journal without it; somebody was killed before they had done this."""
+    fd = shelf(workspace.state, create=False)
+    if fd is not None:
+        for name, text in looked_at.items():
+            if workspace.secrecy is not None:
+                workspace.secrecy.discard(fd, name, text)
+        os.close(fd)
+
+
+def _clear(workspace: Workspace, fd: int, name: str, looked_at: bytes | None) -> None:
+    """What was displaced stays on the shelf for the next look, unless it holds a secret: then nobody looks at it any more."""
+    if workspace.secrecy is not None and looked_at is not None:
+        workspace.secrecy.discard(fd, name, looked_at)
 
 
 def wait_for_whole(path: str, found: bytes, again: Callable[[], bytes | None]) -> bytes:
@@ -163,19 +184,13 @@ def _show_artifact(workspace: Workspace, publication: Publication) -> None:
             before = spot.read()
             if before != publication.content:
                 done = publish(spot, before, publication.content, fd, name, lasting=True)
+                _clear(workspace, fd, name, before)
                 if done.found is not None:  # somebody's version came first: it stays, and is stored before the next one
                     done.take_back()
                     done.settle()
                     workspace.warn(f"{publication.path} was changed by another program meanwhile; theirs is left there")
         finally:
-            _leave(workspace, fd, name, publication.path)
-
-
-def _leave(workspace: Workspace, fd: int, name: str, path: str) -> None:
-    """What was displaced stays on the shelf, without secrets."""
-    if workspace.secrecy is not None:
-        workspace.secrecy.scrub(fd, name, path)
-    os.close(fd)
+            os.close(fd)
 
 
 def _is_large(spot: Place) -> bool:
@@ -246,5 +261,6 @@ def _replace_log(workspace: Workspace, publication: Publication, spot: Place, te
         if done.found is not None:
             done.take_back()
             done.settle()
+        _clear(workspace, fd, shelf_name(publication.path), publication.expected)
     finally:
-        _leave(workspace, fd, shelf_name(publication.path), publication.path)
+        os.close(fd)

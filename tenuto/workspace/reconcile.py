@@ -87,18 +87,19 @@ def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree:
         return
     from tenuto.workspace.foreign import absorb, known
 
-    if found is not None and not known(turn, key, found):
+    if found is not None and not known(turn, key, found, _without_secrets(turn, found, path)):
         found = turn.seen[key] = wait_for_whole(path, found, lambda: _read(root, path, quiet=True))
-    found = _without_secrets(turn, found, path)  # what stands there is replaced, since it was seen with them
     if found is None or not found.strip(_NOTHING):
         _damaged(turn, run, dialect, key, root, path, found)
-    elif not known(turn, key, found):
-        absorb(turn, run, dialect, path, key, found)
+        return
+    clean = _without_secrets(turn, found, path)  # what stands there is replaced, since it was seen with them
+    if not known(turn, key, found, clean):
+        absorb(turn, run, dialect, path, key, clean)
 
 
-def _without_secrets(turn: Turn, text: bytes | None, path: str = "") -> bytes | None:
+def _without_secrets(turn: Turn, text: bytes, path: str = "") -> bytes:
     secrecy = turn.workspace.secrecy
-    return text if secrecy is None or text is None else secrecy.masked(text, path)
+    return text if secrecy is None else secrecy.masked(text, path)
 
 
 def _read(root: str, path: str, quiet: bool = False) -> bytes | None:
@@ -180,6 +181,8 @@ def _show_again(turn: Turn, run: Run, path: str, sha: str, found: bytes) -> bool
 def check_logs(turn: Turn, texts: dict[str, bytes]) -> list[Publication]:
     """Append-only files: whatever stands there stays there, what a crash cut off or blanked is completed, ours follows."""
     lengths = dict(turn.tx.logs())
+    if turn.workspace.secrecy is not None:
+        turn.shelved |= dict.fromkeys(map(shelf_name, lengths))  # nobody looks at what was there before a log
     made = []
     for path in [*texts, *(path for path in lengths if path not in texts)]:
         damaged = None
@@ -231,14 +234,19 @@ def _log_differs(turn: Turn, path: str) -> bytes | None:
     if b"\0" in found:
         quarantine(turn, path, found, "it held NULs")
         if added.strip(b"\0"):
-            turn.tx.append_log(path, _without_secrets(turn, added.replace(b"\0", b"")) or b"")
+            turn.tx.append_log(path, _without_secrets(turn, added.replace(b"\0", b"")))
         return found
     if added:
-        kept = _without_secrets(turn, added) or b""
+        kept = _without_secrets(turn, added)
         turn.tx.append_log(path, kept)
         return None if kept == added else found
+    kept = _without_secrets(turn, found)
+    if kept != found and (ours.startswith(kept) or kept.startswith(ours)):  # taken in before, and not replaced yet
+        if kept[len(ours) :]:
+            turn.tx.append_log(path, kept[len(ours) :])
+        return found
     turn.workspace.warn(f"{path} was rewritten by another program; their text stays, ours follows it")
-    ours, kept = _without_secrets(turn, ours) or b"", _without_secrets(turn, found) or b""
+    ours = _without_secrets(turn, ours)
     turn.tx.put_blob(digest(ours), ours)
     turn.tx.reset_log(path, kept)
     return None if kept == found else found
@@ -251,15 +259,18 @@ def _look_at_shelf(
     late = _on_shelf(turn, key, root, path)
     if late is None or late == found or not late.strip(_NOTHING):
         return
+    clean = _without_secrets(turn, late, path)
+    if clean != late:
+        turn.shelved[shelf_name(key)] = late
     # The beginning of a render of ours is what a crash left of a file that was never published.
     if any(digest(late) == sha or (body and body.startswith(late)) for sha, body, _, _ in renders):
         return
     from tenuto.workspace.foreign import absorb, absorbed_before, known
 
-    if known(turn, key, late) or absorbed_before(turn, key, late):
+    if known(turn, key, late, clean) or absorbed_before(turn, key, late) or absorbed_before(turn, key, clean):
         return
     try:
-        absorb(turn, run, dialect, path, key, late, late=True)
+        absorb(turn, run, dialect, path, key, clean, late=True)
         turn.workspace.warn(f"{path}: a write to the file that was there before came late; it is absorbed")
     except Refused as refusal:
         quarantine(turn, path, late, refusal.message)
@@ -276,7 +287,7 @@ def _on_shelf(turn: Turn, key: str, root: str, path: str) -> bytes | None:
     if late is None:  # nothing was displaced, or the shelf lies on another file system
         folder, _, name = path.rpartition("/")
         late = _read(root, f"{folder}/{beside(name)}" if folder else beside(name))
-    return _without_secrets(turn, late, path)
+    return late
 
 
 def _damaged(
@@ -297,13 +308,14 @@ def _damaged(
 def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str, path: str) -> bool:
     """A writer of the file died before its rename: what it had written aside is its edit. One that lives is left alone."""
     stand_in = getattr(dialect, "stand_in", {}).get(path)
-    text = _without_secrets(turn, _abandoned(root, path, stand_in), path) if stand_in else None
+    text = _abandoned(root, path, stand_in) if stand_in else None
     if text is None:
         return False
     from tenuto.workspace.foreign import absorb, known
 
-    if not known(turn, key, text):
-        absorb(turn, run, dialect, path, key, text)
+    clean = _without_secrets(turn, text, path)
+    if not known(turn, key, text, clean):
+        absorb(turn, run, dialect, path, key, clean)
     turn.workspace.warn(f"{path} was gone; {stand_in}, which its last writer left behind, was taken in its place")
     turn.used_up.append(f"{root}/{stand_in}")
     return True
@@ -329,7 +341,7 @@ def quarantine(turn: Turn, path: str, found: bytes, why: str) -> None:
     """Kept for ever, and whole but for secrets, before anything else takes its place."""
     from tenuto.workspace.objects import keep_aside
 
-    found = _without_secrets(turn, found) or b""
+    found = _without_secrets(turn, found)
     kept = f"{turn.workspace.state}/quarantine/{digest(path.encode())[:8]}-{digest(found)[:16]}"
     if not keep_aside(turn.workspace.state, kept, found):
         return  # the same was found, kept and said before

@@ -86,7 +86,7 @@ def restore(workspace: Workspace, path: str) -> str | None:
                 return None
             kept = _move_away(workspace, spot, theirs)
             if kept and workspace.secrecy is not None:
-                workspace.secrecy.scrub(spot.fd, kept)  # an absolute path: the folder is not asked for
+                workspace.secrecy.scrub(kept)
             _put(spot, ours)
         return kept
     finally:

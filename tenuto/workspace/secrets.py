@@ -4,7 +4,7 @@
     secrecy.out_of(command)              the same, [secret] in a value's place
     secrecy.masked(text, path)           the same for bytes: a state file that somebody wrote, a document that is stored
     secrecy.refuse_file(file, path)      a document that is nobody's to change: it is named, and not taken in
-    secrecy.scrub(folder, name)          a file that was displaced and lies in a folder of ours
+    secrecy.discard(folder, name, text)  a file that was displaced and lies on our shelf
 
 Whoever opens a repository asks here, hooks and hot commands too: an agent that was given a value may leave it anywhere, and whoever looks
 next takes it in. A process that was not given the value cannot know it. How it may be spelled: supervise/masking.py.
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _HINT = "take it out of there, and repeat; if the journal holds it already: tenuto forget"
 _CHUNK = 1 << 20
-_KIND, _PLAIN_FILE = 0o170000, 0o100000
 
 
 def secrecy(names: Iterable[str]) -> Secrecy | None:
@@ -47,7 +46,6 @@ class Secrecy:
 
         self._spelled = spelled
         self._mark = MARK
-        self._cleaned = False
         self._all = sorted({one for ways in spelled.values() for one in ways}, key=len, reverse=True)  # one may be part of another
         self._texts = [(one.decode("utf-8", "surrogateescape"), MARK.decode()) for one in self._all]
 
@@ -78,6 +76,8 @@ class Secrecy:
             return dict(zip(_different([self.out_of(name) for name in value]), map(self.out_of, value.values()), strict=True))
         if isinstance(value, list | tuple):
             return [self.out_of(one) for one in value]
+        if isinstance(value, int | float) and str(value).encode() in self._all:
+            return self._texts[0][1]
         return value
 
     def out_of_command(self, command: Any, new_run: str = "") -> Any:
@@ -102,42 +102,46 @@ class Secrecy:
         return found
 
     def _held_by(self, text: bytes) -> str:
-        return next((name for name, ways in self._spelled.items() if any(value in text for value in ways)), "")
+        found = next((name for name, ways in self._spelled.items() if any(value in text for value in ways)), "")
+        if text[:1] in (b"{", b"["):  # judged by what its strings say: a number may look like one, and a string may be spelled in many ways
+            data = _read(text)
+            if data is not None:
+                return (found or next(iter(self._spelled))) if self.out_of(data) != data else ""
+        return found
 
-    def scrub(self, folder: int, name: str, path: str = "") -> None:
-        """In place, and while nobody else has it open: who does may be writing to it, and the next turn looks at it once more."""
+    def scrub(self, path: str) -> None:
+        """A file that lies in a folder of ours, in place: whoever has it open goes on writing to it."""
         try:
-            file = posix.open(name, posix.O_RDWR | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=folder)
+            file = posix.open(path, posix.O_RDWR | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK)
         except OSError:
-            return  # there is none, or something else
+            return  # a link or a folder, which was moved as it is
         try:
-            if posix.fstat(file).st_mode & _KIND == _PLAIN_FILE:
-                text = read_all(file)
-                made = self.masked(text, path)
-                if made != text and _is_ours_alone(file) and _read_again(file) == text:
-                    posix.lseek(file, 0, 0)
-                    write_all(file, made.ljust(len(text), b"\n"))
-                    posix.ftruncate(file, len(made))
+            text = read_all(file)
+            made = self.masked(text)
+            if made != text:
+                posix.lseek(file, 0, 0)
+                write_all(file, made.ljust(len(text), b"\n"))
+                posix.ftruncate(file, len(made))
         finally:
             posix.close(file)
 
-    def guarding(self, transaction: Transaction, state: str) -> Any:
-        """`transaction`, for a turn that begins. Somebody may have been killed before they had cleaned up: once, all of the shelf is."""
-        if not self._cleaned:
-            self._cleaned = True
-            self._clean(f"{state}/shelf")
-        return _Guarded(transaction, self)
-
-    def _clean(self, path: str) -> None:
+    def discard(self, folder: int, name: str, looked_at: bytes | None) -> None:
+        """A file that was displaced, if it holds a secret and says what was `looked_at` (None: whatever it says). One that somebody has
+        open stays: they may be writing to it, and the next turn looks at it once more."""
         try:
-            folder = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+            file = posix.open(name, posix.O_RDWR | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=folder)
         except OSError:
-            return
+            return  # there is none
         try:
-            for name in posix.listdir(folder):
-                self.scrub(folder, name)
+            if _is_ours_alone(file):
+                text = read_all(file)
+                if looked_at in (None, text) and self._held_by(text):
+                    posix.unlink(name, dir_fd=folder)
         finally:
-            posix.close(folder)
+            posix.close(file)
+
+    def guarding(self, transaction: Transaction) -> Any:
+        return _Guarded(transaction, self)
 
 
 def _different(names: list[Any]) -> list[Any]:
@@ -153,11 +157,6 @@ def _read(text: bytes) -> Any:
         return loads_strict(text)
     except NotJson:
         return None
-
-
-def _read_again(file: int) -> bytes:
-    posix.lseek(file, 0, 0)
-    return read_all(file)
 
 
 def _is_ours_alone(file: int) -> bool:

@@ -18,7 +18,7 @@ from tenuto.core.fold import apply, apply_repo
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import NotFound, Refused, refuse_halves
 from tenuto.workspace.locate import main_root, root_of_tree
-from tenuto.workspace.publish import Publication, key_of, publish_all
+from tenuto.workspace.publish import Publication, clear_shelf, key_of, publish_all
 from tenuto.workspace.reconcile import absorb_artifact, check_logs, look_before_first_write, reconcile, tree_of
 
 TYPE_CHECKING = False
@@ -96,22 +96,6 @@ class Workspace:
             return self.root
         return root_of_tree(self.state, tree, main_root(self.root, self.tree, self.state))
 
-    def absorb(self, publication: Publication, found: bytes, standing: bytes) -> bytes:
-        """While we published, somebody wrote `found`: one more turn, under the lock we hold, takes it in.
-
-        Returns what the file shows now; the caller, who holds it, puts it there.
-        """
-        from tenuto.workspace.foreign import absorb, known
-
-        key = key_of(publication.tree, publication.path)
-        found = self.secrecy.masked(found, publication.path) if self.secrecy else found
-        with Turn(self, held=key) as turn:
-            run = turn.run(publication.run)
-            turn.seen[key] = standing
-            if run is not None and not known(turn, key, found):
-                absorb(turn, run, self.dialects[publication.kind], publication.path, key, found)
-        return turn.shown if turn.shown is not None else standing
-
     def load(self, run: str) -> Run:
         """A look without a lock: what the journal says, whatever the files say."""
         with self.journal.read() as reader:
@@ -123,7 +107,7 @@ class Workspace:
 
 class Turn:
     def __init__(self, workspace: Workspace, held: str = "", remember: bool = False) -> None:
-        """`held`: inside a turn that is publishing this very file (see Workspace.absorb)."""
+        """`held`: inside a turn that is publishing this very file (see foreign.absorb_meanwhile)."""
         self.workspace = workspace
         self._held = held
         self._remembers = remember
@@ -140,6 +124,7 @@ class Turn:
         self._logs: dict[str, bytes] = {}
         self.unproven: dict[str, str | None] = {}  # by run: artifacts of the last turn that nobody has seen in place yet
         self.used_up: list[str] = []  # files that others left behind, absorbed: removed when all is durable
+        self.shelved: dict[str, bytes | None] = {}  # what lies on the shelf and holds a secret, as it was looked at
 
     # -- looking
 
@@ -295,7 +280,7 @@ class Turn:
         try:
             self.tx = self.workspace.journal.begin(durable=not self._held, remember=self._remembers)
             if secrecy is not None:
-                self.tx = secrecy.guarding(self.tx, self.workspace.state)
+                self.tx = secrecy.guarding(self.tx)
             self.at = self.workspace.clock()
         except BaseException:
             self._unlock()
@@ -322,6 +307,8 @@ class Turn:
             publish_all(self.workspace, publications)
             for path in self.used_up:
                 unlink(path)
+            if self.shelved:
+                clear_shelf(self.workspace, self.shelved)
             if self._remembers:
                 self.workspace.remembered.update({name: run for name, run in self._runs.items() if run is not None})
                 if self._repo is not None:

@@ -16,6 +16,7 @@ import pytest
 import tenuto
 from tenuto.drivers.hooks.declaring import declare
 from tenuto.drivers.hooks.failing import MOST_BYTES, read_log
+from tenuto.errors import NotFound
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOK = ROOT / "tenuto" / "entrypoints" / "hook.py"
@@ -222,6 +223,24 @@ def test_so_is_one_that_was_declared_without_its_mark(tmp_path: Path) -> None:
     call(tmp_path, "PreToolUse", asked)
     ruin_the_journal(tmp_path)
     assert json.loads(call(tmp_path, "PreToolUse", asked).stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_what_is_taken_back_leaves_no_mark_and_what_stands_keeps_its_own(tmp_path: Path) -> None:
+    feature(tmp_path)
+    blocking = tmp_path / ".tenuto" / "blocking"
+    workspace = tenuto.open(str(tmp_path))
+    with pytest.raises(NotFound):
+        declare(workspace, {"gate": "block"}, "nobody")
+    assert not blocking.exists()
+    declare(workspace, {"gate": "block"})
+    blocking.unlink()
+    call(tmp_path, "PreToolUse", captured(tmp_path, "claude-2.1.325/PreToolUse.Agent"))
+    assert blocking.read_text() == "@\n"
+    declare(workspace, {"files": ["src/**"]})
+    declare(workspace, {"gate": "off"})
+    assert blocking.read_text() == "@\n"
+    declare(workspace, {"files": None})
+    assert blocking.read_text() == ""
 
 
 def test_a_host_may_declare_it_in_the_call(tmp_path: Path) -> None:

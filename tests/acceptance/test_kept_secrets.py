@@ -12,6 +12,7 @@ import pytest
 
 import tenuto
 from tenuto.encoding import dumps, loads
+from tenuto.workspace.publish import shelf_name
 from tests.acceptance.test_mcp import Asking, talk
 
 VALUE = "s3cret-5b1f-9a0c"
@@ -405,9 +406,73 @@ def test_a_value_that_is_part_of_the_mark_is_none(place: Place, value: str) -> N
 
 def test_what_somebody_left_on_the_shelf_when_they_were_killed_is_masked_by_the_next(place: Place) -> None:
     place.tenuto("context", "INIT task: y")
-    left = place.write(".git/tenuto/shelf/0123456789abcdef0123456789abcdef", f"the key is {VALUE}\n")
+    manifest = place.root / MANIFEST
+    edited = dumps({**loads(manifest.read_text()), "note": VALUE})
+    place.write(MANIFEST, edited)
     place.tenuto("context", "START_PHASE phase: spec task: y")
-    assert left.read_text() == "the key is [secret]\n" and place.holders() == []
+    assert place.holders() == []
+    for path, text in ((HISTORY, f"the key is {VALUE}\n"), (MANIFEST, edited)):
+        place.write(f".git/tenuto/shelf/{shelf_name(path)}", text)
+    done = place.tenuto("context", "STORE phase: spec task: y content: fine")
+    assert place.holders() == [] and "late" not in done.stderr
+    assert loads(manifest.read_text())["note"] == "[secret]"
+
+
+def answered(place: Place, question: str, text: str, knowing: bool) -> None:
+    environment = place.environment if knowing else {name: value for name, value in place.environment.items() if name != "MY_TOKEN"}
+    told = [sys.executable, "-m", "tenuto", "feature", "answer", question, text]
+    subprocess.run(told, cwd=place.root, env=environment, check=True, capture_output=True)
+
+
+def test_our_own_older_text_with_one_is_nobodys_edit(place: Place) -> None:
+    """Recorded by a process without the value: on the shelf, or in place of a file that was never written, it is old, not new."""
+    state = place.root / ".feature-state.json"
+    place.tenuto("feature", "start", "z", "--session", "s")
+    answered(place, "problem", f"uses {VALUE}", knowing=False)
+    stale = state.read_text()
+    answered(place, "problem", "a better text", knowing=False)
+    answered(place, "users", "everybody", knowing=True)
+    assert loads(state.read_text())["discoveryAnswers"]["problem"] == "a better text"
+    state.write_text(stale)
+    answered(place, "outcome", "all is well", knowing=True)
+    told = loads(state.read_text())["discoveryAnswers"]
+    assert (told["problem"], told["users"], told["outcome"]) == ("a better text", "everybody", "all is well")
+
+
+def test_an_edit_back_to_what_was_said_before_is_an_edit(place: Place) -> None:
+    """However it spells the value, and whatever it looks like without it."""
+    path = ".feature-state.json"
+    place.tenuto("feature", "start", "z", "--session", "s")
+    for word in ("a", "b", "c", "a"):
+        state = loads((place.root / path).read_text())
+        odd = dumps({**state, "note": f"{word} @"}).replace("@", rf"\u00{ord(VALUE[0]):x}{VALUE[1:]}")
+        place.write(path, odd)
+        place.tenuto("feature", "resume")
+        assert loads((place.root / path).read_text())["note"] == f"{word} [secret]"
+
+
+def test_a_log_that_was_taken_in_and_never_replaced_loses_no_line(place: Place) -> None:
+    """Killed in between: the file still holds the value."""
+    place.tenuto("context", "INIT task: y")
+    history = place.root / HISTORY
+    with_it = f"{history.read_text()}by hand: {VALUE}\n"
+    history.write_text(with_it)
+    place.tenuto("context", "START_PHASE phase: spec task: y")
+    history.write_text(with_it)
+    done = place.tenuto("context", "STORE phase: spec task: y content: fine")
+    text = history.read_text()
+    assert "rewritten" not in done.stderr and place.holders() == []
+    assert [text.count(words) for words in ("by hand: [secret]", "START_PHASE", "STORE phase: spec")] == [1, 1, 1]
+
+
+def test_a_number_that_looks_like_one_is_a_number(place: Place) -> None:
+    place.environment["MY_TOKEN"] = "123456"
+    path = ".feature-state.json"
+    place.tenuto("feature", "start", "z", "--session", "s")
+    place.write(path, dumps({**loads((place.root / path).read_text()), "issue": 1234567}))
+    assert place.tenuto("feature", "answer", "users", "everybody").returncode == 0
+    assert loads((place.root / path).read_text())["issue"] == 1234567
+    assert loads(place.tenuto("status", "--json").stdout)["ok"]
 
 
 def test_it_is_not_put_together_from_what_a_crash_tore(place: Place) -> None:

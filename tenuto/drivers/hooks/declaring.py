@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tenuto.core.boundaries import settings_of
 from tenuto.drivers.hooks.failing import mark
-from tenuto.errors import BadInput
+from tenuto.errors import BadInput, TenutoError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,23 +52,45 @@ def declare(workspace: Workspace, declared: Json, run: str = "") -> Json:
     """Record it; returns everything that is declared now."""
     changes: Json = {"hooks": declared}
     with workspace.turn() as turn:
+        target = turn.existing(run) if run else None
         if _blocks(declared):
             mark(workspace.state, run or "@", True)  # before it is recorded: killed in between, it is closed too early, not too late
         if run:
-            target = turn.existing(run)
             turn.do(run, {"do": "ChangeSettings", "changes": changes})
             now = settings_of(turn.repo["settings"], target)
         else:
             turn.do_repo({"do": "ChangeSettings", "changes": changes})
             now = settings_of(turn.repo["settings"], None)
-    remember(workspace, declared, run)
+        recorded = (target or turn.repo)["settings"]["hooks"]
+    remember(workspace, recorded, run)
     return now
 
 
 def remember(workspace: Workspace, declared: Json, run: str = "") -> None:
     """What must hold even when the journal cannot be asked."""
     if "gate" in declared or "files" in declared:
-        mark(workspace.state, run or "@", _blocks(declared))
+        workspace.journal.lock()
+        try:
+            mark(workspace.state, run or "@", _blocks(declared))
+        finally:
+            workspace.journal.unlock()
+
+
+def mark_again(workspace: Workspace, run: str) -> None:
+    """Somebody may have been killed before they marked what they declared, or a backup was read in. Best effort: the journal answers now."""
+    try:
+        workspace.journal.lock()  # whoever takes it back does that under the lock, too
+        try:
+            with workspace.journal.read() as reader:
+                found = reader.load(run) if run else None
+                ways = {"@": reader.load_repo()["settings"].get("hooks"), run: found["settings"].get("hooks") if found else None}
+            for who, declared in ways.items():
+                if declared and _blocks(declared):
+                    mark(workspace.state, who, True)
+        finally:
+            workspace.journal.unlock()
+    except (OSError, TenutoError):
+        pass
 
 
 def _blocks(declared: Json) -> bool:

@@ -67,24 +67,18 @@ def _look(workspace: Workspace, heard: Heard) -> tuple[Run | None, Json]:
         name = find(reader, workspace, heard)
         run = reader.load(name) if name else None
         declared = settings_of(reader.load_repo()["settings"], run)
-    if declared.get("gate") == "block" or declared.get("files"):
-        _keep_marked(workspace.state, name or "@")
+    if (declared.get("gate") == "block" or declared.get("files")) and not _is_marked(workspace.state):
+        from tenuto.drivers.hooks.declaring import mark_again
+
+        mark_again(workspace, name or "")
     return run, declared
 
 
-def _keep_marked(state: str, who: str) -> None:
-    """Somebody may have been killed before they marked what they declared, or a backup was read in. Best effort: the journal answers now."""
+def _is_marked(state: str) -> bool:
     try:
-        if stat(state + "/blocking").st_size:
-            return
+        return stat(state + "/blocking").st_size > 0
     except OSError:
-        pass
-    from tenuto.drivers.hooks.failing import mark
-
-    try:
-        mark(state, who, True)
-    except OSError:
-        pass
+        return False
 
 
 def _no_call(run: Run, declared: Json, heard: Heard) -> str | None:

@@ -55,7 +55,7 @@ class Serving:
         """What is kept out of answers. Where the settings cannot be read, whoever changes something is told so."""
         try:
             return self.desk.workspace.secrecy
-        except (OSError, TenutoError):
+        except TenutoError:
             return None
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:

@@ -90,7 +90,9 @@ def test_short_values_are_no_secrets() -> None:
 
 @pytest.mark.parametrize(("value", "text", "left"), [
     ("p@$$-w0!\n", "it is p@$$-w0!.", "it is [secret]."),
-    ("{\n    },\n  token-5b1f\n", "    },\ntoken-5b1f", "    },\n[secret]"),
+    ("  p@$$-w0!  ", "it is p@$$-w0!.", "it is [secret]."),
+    ("user\np@$$-w0!", "it is p@$$-w0!.", "it is [secret]."),
+    ("{\n    \"a\": {\n    },\n  token-5b1f\n", "    },\ntoken-5b1f", "    },\n[secret]"),
     ("secret", "the secret", "the secret"),
 ])  # fmt: skip
 def test_what_counts_as_the_value(value: str, text: str, left: str) -> None:

@@ -89,6 +89,15 @@ def test_it_is_taken_out_of_whatever_json_can_say() -> None:
     assert made == {"do": "Note", "text": "a [secret] b", "flags": {"[secret]": ["[secret]", 1, None]}, "more": ["[secret]"]}
 
 
+def test_a_number_is_one_or_is_none() -> None:
+    known = Secrecy({"A_KEY": [b"123456"]})
+    assert known.out_of({"a": 123456, "b": 1234567, "c": True}) == {"a": "[secret]", "b": 1234567, "c": True}
+    assert known.masked(b'{"b":1234567}', "x.json") == b'{"b":1234567}'
+    known.refuse(b'{"b":1234567}', "it")
+    with pytest.raises(Refused):
+        known.refuse(b'{"b":"1234567"}', "it")
+
+
 def test_two_names_that_were_secret_stay_two() -> None:
     assert Secrecy({"A_KEY": [b"aaaaaaaa", b"bbbbbbbb"]}).out_of({"aaaaaaaa": 1, "bbbbbbbb": 2, "c": 3}) == {"[secret]": 1, "[secret] 2": 2, "c": 3}
 
@@ -116,28 +125,28 @@ def test_it_is_found_wherever_it_stands_in_a_large_file(tmp_path: Path, at: int)
 @pytest.mark.parametrize("value", [VALUE, b"sixsix"])
 def test_what_lies_in_a_folder_of_ours_is_masked_in_place(tmp_path: Path, value: bytes) -> None:
     """A program that has it open goes on writing to the same file."""
-    path = tmp_path / "displaced"
+    path = tmp_path / "kept"
     path.write_bytes(b"one " + value + b" two\n")
     before = path.stat().st_ino
-    folder = os.open(tmp_path, os.O_RDONLY)
-    try:
-        Secrecy({"A_KEY": [value]}).scrub(folder, "displaced")
-        Secrecy({"A_KEY": [value]}).scrub(folder, "nothing")
-    finally:
-        os.close(folder)
+    Secrecy({"A_KEY": [value]}).scrub(str(path))
+    Secrecy({"A_KEY": [value]}).scrub(f"{path}-nothing")
     assert (path.read_bytes(), path.stat().st_ino) == (b"one [secret] two\n", before)
 
 
 def test_one_that_somebody_has_open_is_left_to_the_next(tmp_path: Path) -> None:
-    """They may be writing to it at this moment."""
+    """They may be writing to it at this moment. So is one that says something else by now."""
+    known = Secrecy({"A_KEY": [VALUE]})
     path = tmp_path / "displaced"
     path.write_bytes(VALUE)
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         with open(path, "ab"):
-            Secrecy({"A_KEY": [VALUE]}).scrub(folder, "displaced")
-            assert path.read_bytes() == VALUE
-        Secrecy({"A_KEY": [VALUE]}).scrub(folder, "displaced")
-        assert path.read_bytes() == b"[secret]"
+            known.discard(folder, "displaced", VALUE)
+        known.discard(folder, "displaced", b"another text")
+        Secrecy({"A_KEY": [b"another-one"]}).discard(folder, "displaced", VALUE)
+        assert path.read_bytes() == VALUE
+        known.discard(folder, "displaced", VALUE)
+        known.discard(folder, "nothing", None)
+        assert not path.exists()
     finally:
         os.close(folder)
