@@ -46,7 +46,7 @@ def known(turn: Turn, key: str, found: bytes, clean: bytes) -> bool:
     last = _last(turn, key)
     if clean != found and (clean == last.text or digest(clean) in [render[0] for render in turn.tx.renders(key, 1)]):
         return True
-    if found == last.text:
+    if found == last.text or sha == last.found:
         return True
     if all(sha != render[0] for render in turn.tx.renders(key, _EVERY)):
         return _is_torn(turn, key, found)
@@ -69,21 +69,21 @@ def _is_torn(turn: Turn, key: str, found: bytes) -> bool:
 
 def took_over(turn: Turn, key: str, body: bytes) -> None:
     """A file from before us, adopted in this turn: known from now on, and what its writers may start from again."""
-    _last(turn, key).follow(turn, key, body, body)
+    _last(turn, key).follow(turn, key, body, body, body)
 
 
 def absorbed_before(turn: Turn, key: str, found: bytes) -> bool:
     return digest(found) in _last(turn, key).absorbed
 
 
-def absorb(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: bytes, late: bool = False) -> None:
-    """Turn somebody's edit into commands, and those into events; refused: nothing of it."""
+def absorb(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, text: bytes, found: bytes, late: bool = False) -> None:
+    """Turn somebody's edit into commands, and those into events; refused: nothing of it. `text`: what was `found`, without secrets."""
     extra: Any = {}
     drop: list[list[str]] = []
-    base = _base(turn, run, dialect, path, key, found)
+    base = _base(turn, run, dialect, path, key, text)
     mark = turn.mark(run["id"]) if late else None
     try:
-        for command in _read(turn, run, dialect, path, base, found):
+        for command in _read(turn, run, dialect, path, base, text):
             if command["do"] == "AbsorbEdit":
                 extra, drop = command.get("extra", {}), command.get("drop", [])
             else:
@@ -97,13 +97,13 @@ def absorb(turn: Turn, run: Run, dialect: Dialect, path: str, key: str, found: b
             path=path, reason=getattr(refusal, "code", "not-json"), said=str(refusal),
         ) from None  # fmt: skip
     absorbed: Any = {
-        "do": "AbsorbEdit", "dialect": dialect.name, "path": path, "sha256": digest(found), "extra": extra, "by": "external",
+        "do": "AbsorbEdit", "dialect": dialect.name, "path": path, "sha256": digest(text), "extra": extra, "by": "external",
     }  # fmt: skip
     if drop:
         absorbed["drop"] = drop
     turn.do(run["id"], absorbed)
-    turn.tx.put_blob(digest(found), found)  # theirs is about to be replaced, and stays readable by its hash
-    _last(turn, key).follow(turn, key, base, found)
+    turn.tx.put_blob(digest(text), text)  # theirs is about to be replaced, and stays readable by its hash
+    _last(turn, key).follow(turn, key, base, text, found)
 
 
 def absorb_meanwhile(workspace: Workspace, publication: Publication, found: bytes, standing: bytes) -> bytes:
@@ -119,7 +119,7 @@ def absorb_meanwhile(workspace: Workspace, publication: Publication, found: byte
         run = turn.run(publication.run)
         turn.seen[key] = standing
         if run is not None and not known(turn, key, found, clean):
-            absorb(turn, run, workspace.dialects[publication.kind], publication.path, key, clean)
+            absorb(turn, run, workspace.dialects[publication.kind], publication.path, key, clean, found)
     return turn.shown if turn.shown is not None else standing
 
 
@@ -133,24 +133,26 @@ def _read(turn: Turn, run: Run, dialect: Dialect, path: str, base: bytes, found:
 
 
 class _Last:
-    """The edit of a file that was absorbed last: its text, the version it started from, the render before it was absorbed,
-    the edits before it, and the places that they changed."""
+    """The edit of a file that was absorbed last: its text, the version it started from, the render before it was absorbed, the edits
+    before it, the places that they changed, and the hash of what stood there, secrets included: who does not know them knows that."""
 
-    __slots__ = ("absorbed", "base", "places", "render", "text")
+    __slots__ = ("absorbed", "base", "found", "places", "render", "text")
 
     def __init__(self, note: str | None) -> None:
         head, _, text = (note or "").partition("\n")
-        self.base, self.render, self.absorbed, places = loads(head) if head else ("", "", [], [])
+        self.base, self.render, self.absorbed, places, *found = loads(head) if head else ("", "", [], [])
+        self.found = found[0] if found else ""
         self.places: set[Place] = {tuple(place) for place in places}
         # Every byte is a character here: a note is text, and the file may be anything.
         self.text = text.encode("latin-1") if note else None
 
-    def follow(self, turn: Turn, key: str, base: bytes, found: bytes) -> None:
-        changed = list(differences(base, found))[:_PLACES]
+    def follow(self, turn: Turn, key: str, base: bytes, text: bytes, found: bytes) -> None:
+        changed = list(differences(base, text))[:_PLACES]
         places = [*sorted(self.places.difference(changed)), *changed][-_PLACES:]
         renders = turn.tx.renders(key, 1)
-        head = dumps([digest(base), renders[0][0] if renders else "", [*self.absorbed, digest(found)][-_REMEMBERED:], places])
-        turn.tx.put_note(f"foreign:{key}", f"{head}\n{found.decode('latin-1')}")
+        edits = [*self.absorbed, *([digest(found)] if found != text else []), digest(text)][-_REMEMBERED:]
+        head = dumps([digest(base), renders[0][0] if renders else "", edits, places, *([digest(found)] if found != text else [])])
+        turn.tx.put_note(f"foreign:{key}", f"{head}\n{text.decode('latin-1')}")
 
 
 def _last(turn: Turn, key: str) -> _Last:

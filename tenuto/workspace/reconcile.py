@@ -94,7 +94,7 @@ def _look_at(turn: Turn, run: Run, dialect: Dialect, root: str, path: str, tree:
         return
     clean = _without_secrets(turn, found, path)  # what stands there is replaced, since it was seen with them
     if not known(turn, key, found, clean):
-        absorb(turn, run, dialect, path, key, clean)
+        absorb(turn, run, dialect, path, key, clean, found)
 
 
 def _without_secrets(turn: Turn, text: bytes, path: str = "") -> bytes:
@@ -267,10 +267,10 @@ def _look_at_shelf(
         return
     from tenuto.workspace.foreign import absorb, absorbed_before, known
 
-    if known(turn, key, late, clean) or absorbed_before(turn, key, late) or absorbed_before(turn, key, clean):
+    if known(turn, key, late, clean) or absorbed_before(turn, key, late):
         return
     try:
-        absorb(turn, run, dialect, path, key, clean, late=True)
+        absorb(turn, run, dialect, path, key, clean, late, late=True)
         turn.workspace.warn(f"{path}: a write to the file that was there before came late; it is absorbed")
     except Refused as refusal:
         quarantine(turn, path, late, refusal.message)
@@ -315,7 +315,7 @@ def _absorb_stand_in(turn: Turn, run: Run, dialect: Dialect, key: str, root: str
 
     clean = _without_secrets(turn, text, path)
     if not known(turn, key, text, clean):
-        absorb(turn, run, dialect, path, key, clean)
+        absorb(turn, run, dialect, path, key, clean, text)
     turn.workspace.warn(f"{path} was gone; {stand_in}, which its last writer left behind, was taken in its place")
     turn.used_up.append(f"{root}/{stand_in}")
     return True

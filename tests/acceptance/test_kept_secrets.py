@@ -439,6 +439,21 @@ def test_our_own_older_text_with_one_is_nobodys_edit(place: Place) -> None:
     assert (told["problem"], told["users"], told["outcome"]) == ("a better text", "everybody", "all is well")
 
 
+def test_who_does_not_know_it_takes_in_nothing_that_was_taken_in_without_it(place: Place) -> None:
+    """Where the file was not replaced, or lies on the shelf, for somebody was killed."""
+    path = ".feature-state.json"
+    place.tenuto("feature", "start", "z", "--session", "s")
+    edited = dumps({**loads((place.root / path).read_text()), "note": VALUE})
+    place.write(path, edited)
+    answered(place, "users", "everybody", knowing=True)
+    for left in (path, f".git/tenuto/shelf/{shelf_name(path)}"):
+        place.write(left, edited)
+        answered(place, "problem", f"another {len(left)}", knowing=False)
+    told = loads((place.root / path).read_text())
+    assert told["note"] == "[secret]" and told["discoveryAnswers"]["users"] == "everybody"
+    assert [left for left in place.holders() if "shelf" not in left] == []
+
+
 def test_an_edit_back_to_what_was_said_before_is_an_edit(place: Place) -> None:
     """However it spells the value, and whatever it looks like without it."""
     path = ".feature-state.json"
