@@ -23,7 +23,7 @@ from bench.measured import (
 BARE = [sys.executable, "-I", "-S", "-c", "pass"]
 BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tenuto.entrypoints.launch import main; main()"
 TENUTO = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), "context"]
-ROUNDS = 25
+ROUNDS = 60
 
 SPEC = """# Spec\n\n## Signatures\n\n```ts\nexport function parse(text: string): Row[];\n```\n
 ## Edge cases\n\n- An empty text gives no rows.\n- A row with too few cells is refused.\n
@@ -60,7 +60,7 @@ def measure() -> Section:
             return found
 
         one_round(), one_round()  # fill caches
-        rounds_made, until = [], time.monotonic() + 40
+        rounds_made, until = [], time.monotonic() + 120
         while len(rounds_made) < ROUNDS and (len(rounds_made) < 5 or time.monotonic() < until):
             rounds_made.append(one_round())
     return told(rounds_made)
