@@ -105,7 +105,7 @@ def _damage(job: Job) -> Result:
         assert not whole.said, whole.said
         original, versions = tree[path] or b"", _versions(root, path)
         for number, (label, damaged) in enumerate(_damages(path, original, full)):
-            if number % parts != part or damaged == original or digest(damaged) in versions:
+            if number % parts != part or damaged == original or _is_ours(damaged, original, versions):
                 continue
             yard.restore()
             yard.write(path, damaged)
@@ -160,11 +160,17 @@ class Yard:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _versions(root: Path, path: str) -> list[str]:
-    """The hashes of what we wrote there so far. One flipped bit can make the file an older version of itself, whose time differs in one digit:
-    that is stale, not damaged."""
+def _versions(root: Path, path: str) -> list[bytes]:
+    """What we wrote there so far, as far as it is kept."""
     with opened(root) as workspace, workspace.journal.read() as reader:
-        return [render[0] for render in reader.renders(path, 1000)]
+        return [body for _, body, _, _ in reader.renders(path, 1000) if body is not None]
+
+
+def _is_ours(damaged: bytes, original: bytes, versions: list[bytes]) -> bool:
+    """Two versions may differ in the digits of a time. A flipped bit there makes the newer one the older, or the one's beginning with the other's
+    end, which a crash leaves behind: both are ours, and in the journal."""
+    at = next((n for n, (one, other) in enumerate(zip(damaged, original, strict=False)) if one != other), min(len(damaged), len(original)))
+    return at < len(damaged) and any(damaged[at:] == version[at : len(damaged)] for version in versions)
 
 
 def _damages(path: str, original: bytes, full: bool) -> Iterator[tuple[str, bytes]]:
