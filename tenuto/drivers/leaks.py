@@ -15,7 +15,6 @@ from typing import Any
 from tenuto.drivers import git
 from tenuto.drivers.jobs import Job
 from tenuto.files.places import LARGEST
-from tenuto.supervise.masking import values
 
 
 def told(engine: Any, job: Job, paths: list[str]) -> str:
@@ -26,13 +25,13 @@ def told(engine: Any, job: Job, paths: list[str]) -> str:
 
 def found(engine: Any, job: Job, paths: list[str]) -> dict[str, str]:
     """Those of these files that hold a secret, and which one. One that is too large to be kept is not read."""
-    secrets = {name: values(os.environ, [name]) for name in engine.settings.get("secrets", [])}
+    secrecy = engine.workspace.secrecy
     leaking: dict[str, str] = {}
-    for path in paths if any(secrets.values()) else ():
+    for path in paths if secrecy is not None else ():
         full = os.path.join(job.workdir, path)
         if os.path.isfile(full) and os.path.getsize(full) <= LARGEST:
             with open(full, "rb") as file:
-                text = file.read()
-            for name in [name for name, spelled in secrets.items() if any(value in text for value in spelled)]:
+                name = secrecy.held_by(file.fileno())
+            if name:
                 leaking[path] = name
     return leaking

@@ -16,7 +16,9 @@ import posix
 
 from tenuto.encoding import NotJson, loads_strict, pretty
 from tenuto.errors import BadInput, HoldsSecret
+from tenuto.files.exchange import discard, is_written, look
 from tenuto.files.places import read_all, write_all
+from tenuto.supervise.masking import MARK, masked, values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +35,6 @@ def secrecy(names: Iterable[str]) -> Secrecy | None:
     """None where this process has no value of theirs."""
     from os import environ
 
-    from tenuto.supervise.masking import values
-
     spelled = {name: found for name in dict.fromkeys(names) if (found := values(environ, [name]))}
     return Secrecy(spelled) if spelled else None
 
@@ -42,19 +42,13 @@ def secrecy(names: Iterable[str]) -> Secrecy | None:
 class Secrecy:
     def __init__(self, spelled: Mapping[str, list[bytes]]) -> None:
         """`spelled`: by the variable's name, the ways its value may stand somewhere."""
-        from tenuto.supervise.masking import MARK
-
         self._spelled = spelled
-        self._mark = MARK
         self._all = sorted({one for ways in spelled.values() for one in ways}, key=len, reverse=True)  # one may be part of another
         self._texts = [(one.decode("utf-8", "surrogateescape"), MARK.decode()) for one in self._all]
 
     def masked(self, text: bytes, path: str = "") -> bytes:
         """`path`: of a file whose name says that it is JSON, where a value may be spelled in many ways, and stands in strings only."""
-        made = text
-        for value in self._all:
-            if value in made:
-                made = made.replace(value, self._mark)
+        made = masked(text, self._all)
         if path.endswith(".json"):
             try:
                 found = loads_strict(text)
@@ -128,17 +122,11 @@ class Secrecy:
     def discard(self, folder: int, name: str, looked_at: bytes | None) -> None:
         """A file that was displaced, if it holds a secret and says what was `looked_at` (None: whatever it says). One that somebody has
         open stays: they may be writing to it, and the next turn looks at it once more."""
-        try:
-            file = posix.open(name, posix.O_RDWR | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK, dir_fd=folder)
-        except OSError:
-            return  # there is none
-        try:
-            if _is_ours_alone(file):
-                text = read_all(file)
-                if looked_at in (None, text) and self._held_by(text):
-                    posix.unlink(name, dir_fd=folder)
-        finally:
-            posix.close(file)
+        if is_written(folder, name):
+            return
+        text = look(folder, name)
+        if text is not None and looked_at in (None, text) and self._held_by(text):
+            discard(folder, name)
 
     def guarding(self, transaction: Transaction) -> Any:
         return _Guarded(transaction, self)
@@ -157,21 +145,6 @@ def _read(text: bytes) -> Any:
         return loads_strict(text)
     except NotJson:
         return None
-
-
-def _is_ours_alone(file: int) -> bool:
-    """Nobody else has it open; true as well where the file system cannot tell."""
-    try:
-        from fcntl import F_SETLEASE, F_SETSIG, F_WRLCK, fcntl
-        from signal import SIGURG
-
-        fcntl(file, F_SETSIG, SIGURG)  # which is ignored unless asked for
-        fcntl(file, F_SETLEASE, F_WRLCK)  # until it is closed
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        pass
-    return True
 
 
 def _refuse(name: str, what: str) -> None:
