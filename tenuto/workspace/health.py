@@ -271,6 +271,25 @@ def _check_git() -> Check:
     return check("ok", "git", told or "found")
 
 
+def check_secrets(names: list[str]) -> Iterator[Check]:
+    """Whether the values that the settings call secret are such that they can be kept out."""
+    from tenuto.supervise.masking import SHORTEST, values
+
+    unset = [name for name in names if not os.environ.get(name)]
+    unseen = [name for name in names if name not in unset and not values(os.environ, [name])]
+    words = [name for name in names if name not in unset + unseen and os.environ[name].isalpha()]
+    if kept := [name for name in names if name not in unset + unseen + words]:
+        yield check("ok", "secrets", f"kept out of all that is written: {', '.join(kept)}")
+    if unset:
+        yield check("ok", "secrets", f"without a value here, so that nobody here can know it: {', '.join(unset)}")
+    if unseen:
+        why = f"shorter than {SHORTEST} characters, or part of [secret]"
+        yield check("note", "secrets", f"not looked for, because the value is {why}: {', '.join(unseen)}", "a longer value")
+    if words:
+        told = f"a plain word is the value of {', '.join(words)}: [secret] will stand for it in every text, and steps of that name will not be found"
+        yield check("note", "secrets", told, "a value that stands nowhere by chance")
+
+
 def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _HINT = "take it out of there, and repeat; if the journal holds it already: tenuto forget"
 _CHUNK = 1 << 20
+_OURS = ("do", "dialect")  # what these say is never told by anybody: a secret that looks like it is none there
 
 
 def secrecy(names: Iterable[str]) -> Secrecy | None:
@@ -75,9 +76,14 @@ class Secrecy:
         return value
 
     def out_of_command(self, command: Any, new_run: str = "") -> Any:
-        """The same for what is to be decided. The name of a run stands everywhere: one that holds a secret is no name."""
+        """The same for what is to be decided. The name of a run stands everywhere: one that holds a secret is no name, nor is a place."""
         self.refuse(new_run.encode("utf-8", "surrogatepass"), "the name of the new run")
-        return {field: value if field == "do" else self.out_of(value) for field, value in command.items()}
+        if command["do"] == "OwnFile":
+            self.refuse(command["path"].encode("utf-8", "surrogatepass"), "the path of a state file")
+        made = {field: value if field in _OURS else self.out_of(value) for field, value in command.items()}
+        if "dialects" in command:
+            made["dialects"] = dict(zip(command["dialects"], made["dialects"].values(), strict=True))
+        return made
 
     def refuse(self, text: bytes, what: str) -> None:
         _refuse(self._held_by(text), what)

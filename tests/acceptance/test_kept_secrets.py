@@ -90,6 +90,22 @@ def test_it_is_no_name_of_a_run(place: Place, words: tuple[str, ...]) -> None:
     assert place.holders() == []
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("feature", ("feature", "start", "z", "--session", "s")),
+        (".feature-state", ("feature", "start", "z", "--session", "s")),
+        ("state.json", ("staged", "init", "--task", "explore")),
+    ],
+)
+def test_nor_of_a_state_file(place: Place, value: str, words: tuple[str, ...]) -> None:
+    """A value that is part of a path of ours could not be kept out of it: nothing begins there, and nothing is left behind."""
+    place.environment["MY_TOKEN"] = value
+    done = place.tenuto(*words)
+    assert done.returncode == 4 and "[holds-a-secret]: the path of a state file holds the value of MY_TOKEN, which is secret" in done.stderr
+    assert place.tenuto("list").stderr == "no runs here\n"
+
+
 @pytest.mark.parametrize("words", [("status", VALUE), ("staged", VALUE), (VALUE,), ("context", "--json", f"INIT task: {VALUE}")])
 def test_what_is_refused_is_named_without_it(place: Place, words: tuple[str, ...]) -> None:
     done = place.tenuto(*words)

@@ -29,8 +29,9 @@ _NEWER = 6
 def command() -> Answer:
     """What about this machine could hurt, and the fix.
 
-    The journal and its place, Python and SQLite, git; agent programs with their versions and logins (nothing is asked over a
-    network), their hook settings, the plugin, and whether all of these belong to the same Tenuto.
+    The journal and its place, Python and SQLite, git; values declared secret that cannot be kept so; agent programs with
+    their versions and logins (nothing is asked over a network), their hook settings, the plugin, and whether all of these
+    belong to the same Tenuto.
     Ends with 1 when something is broken, with 6 when the journal is a newer Tenuto's.
     """
     from tenuto.workspace.health import diagnose
@@ -57,13 +58,13 @@ def _check_python() -> Check:
 def _check_connections(workspace: Workspace) -> list[Check]:
     from tenuto.drivers.connections import survey
     from tenuto.drivers.settings import read_settings
-    from tenuto.workspace.health import check
+    from tenuto.workspace.health import check, check_secrets
 
     try:
         settings = read_settings(workspace.root)
     except TenutoError as error:
         return [check("problem", "settings", error.message, error.hint, error.code), *survey(workspace, {})]
-    return survey(workspace, settings)
+    return [*check_secrets(settings.get("secrets", [])), *survey(workspace, settings)]
 
 
 def _check_hooks(workspace: Workspace) -> list[Check]:

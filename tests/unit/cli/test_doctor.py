@@ -131,3 +131,29 @@ def test_a_missing_or_old_git_is_noted(say: Say, run: str, monkeypatch: pytest.M
 def test_a_full_disk_is_a_problem(say: Say, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_LEAST_ROOM", 1 << 62)
     assert checks(say)["room"]["status"] == "problem"
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "said"),
+    [
+        ("4f1c-6e2a-77d0", "ok", "kept out of all that is written: A_KEY"),
+        ("", "ok", "without a value here, so that nobody here can know it: A_KEY"),
+        ("short", "note", "not looked for, because the value is shorter than 6 characters, or part of [secret]: A_KEY"),
+        ("secret", "note", "not looked for, because the value is shorter than 6 characters, or part of [secret]: A_KEY"),
+        ("discovery", "note", "a plain word is the value of A_KEY: [secret] will stand for it in every text"),
+    ],
+)
+def test_a_secret_that_cannot_be_kept_is_noted(
+    value: str, status: str, said: str, say: Say, run: str, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / ".tenuto").mkdir(exist_ok=True)
+    (repository / ".tenuto" / "config.yaml").write_text("secrets: [A_KEY]\n")
+    monkeypatch.setenv("A_KEY", value)
+    found = checks(say)["secrets"]
+    assert found["status"] == status
+    assert said in found["message"]
+    assert bool(found["fix"]) == (status == "note")
+
+
+def test_where_nothing_is_secret_nothing_is_said_of_it(say: Say, run: str) -> None:
+    assert "secrets" not in checks(say)

@@ -103,7 +103,12 @@ def test_two_names_that_were_secret_stay_two() -> None:
 
 
 def test_a_secret_that_is_a_word_of_ours_breaks_no_command() -> None:
-    assert Secrecy({"A_KEY": [b"SetFlags"]}).out_of_command({"do": "SetFlags", "flags": {}}) == {"do": "SetFlags", "flags": {}}
+    known = Secrecy({"A_KEY": [b"SetFlags"], "B_KEY": [b"feature"]})
+    assert known.out_of_command({"do": "SetFlags", "flags": {}}) == {"do": "SetFlags", "flags": {}}
+    begun = {"do": "StartRun", "name": "a feature", "dialects": {"feature_state": {"name": "feature"}}}
+    assert known.out_of_command(begun) == {"do": "StartRun", "name": "a [secret]", "dialects": {"feature_state": {"name": "[secret]"}}}
+    shown = {"do": "ShowIn", "dialect": "feature_state", "place": {"a": "feature"}}
+    assert known.out_of_command(shown) == {"do": "ShowIn", "dialect": "feature_state", "place": {"a": "[secret]"}}
 
 
 @pytest.mark.parametrize("at", [0, (1 << 20) - 8, (1 << 20) - len(VALUE), (1 << 20), (2 << 20) - 1])
