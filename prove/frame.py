@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 # Whatever the person at the keyboard has set up must not change what is proven.
-FOREIGN = ("CLAUDE", "CODEX", "COPILOT", "GEMINI", "GIT_", "TENUTO_", "XDG_")
+FOREIGN = ("AI_AGENT", "CLAUDE", "CODEX", "COPILOT", "CURSOR_", "GEMINI", "GIT_", "GOOSE_", "OPENCODE", "QWEN_", "TENUTO_", "XDG_")
 
 Progress = Callable[[int, int], None]
 Case = TypeVar("Case")

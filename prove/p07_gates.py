@@ -1,9 +1,10 @@
 """Promise 7: gates fail closed, are decided once, by a person, for exactly what was shown.
 
-    signed     decisions with signatures that are nobody's, or somebody's over something else
+    signed     decisions with signatures that are nobody's, or somebody's over something else, or without any, past the drivers too
     stale      approvals after what was shown was changed, even by a byte: by a person, over MCP, in advance, and by hand
     racing     many decide at once: one of them counts
-    surfaces   an agent at work in the same repository tries everything that Tenuto offers, and edits its state files, in disguise (attacker.py)
+    surfaces   an agent at work in the same repository tries everything that Tenuto offers, and edits its state files, in disguise (attacker.py);
+               a model in a person's own session tries everything as well (sessions.py)
     written    at level signed, whoever knows the journal well writes to the database directly (database.py): found out, not carried on
 
 At the end of each, what is right is accepted, once: what refuses everything would prove nothing.
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tenuto
-from prove import attacker, database, gated
+from prove import attacker, database, gated, sessions
 from prove.frame import Amount, Progress, Result, dice, place, repository, require, silent
 from prove.gated import RUN, SHOWN
 from tenuto.drivers import protection, session
@@ -44,20 +45,21 @@ def prove(amount: Amount, tell: Progress) -> Result:
             "racing": lambda step: _racing(guarded, wanted["racing"], step),
             "written": lambda step: _written(signed, wanted["written"], step),
         }
-        tries = attacker.tries(amount.full)
-        total = sum(wanted.values()) + len(tries)
+        tries, in_sessions = attacker.tries(amount.full), sessions.tries(amount.full)
+        surfaces = len(tries) + len(in_sessions)
+        total = sum(wanted.values()) + surfaces
         done, violations = 0, list[str]()
         for name, part in parts.items():
             violations += part(lambda now, of, before=done: tell(before + now, total))  # type: ignore[misc]
             done += wanted[name]
-        violations += attacker.attack(guarded, tries)
+        violations += attacker.attack(guarded, tries) + sessions.attack(guarded, in_sessions)
         tell(total, total)
     decisions = wanted["signed"] + wanted["stale"] + wanted["by hand"] + wanted["racing"] * RACERS
     figures = {
-        "decisions": f"{decisions:,}", "surfaces": f"{len(tries):,}", "database writes": f"{wanted['written']:,}",
+        "decisions": f"{decisions:,}", "surfaces": f"{surfaces:,}", "database writes": f"{wanted['written']:,}",
         "accepted or undetected": str(len(violations)),
     }  # fmt: skip
-    return Result(decisions + len(tries) + wanted["written"], violations, figures)
+    return Result(decisions + surfaces + wanted["written"], violations, figures)
 
 
 def control(amount: Amount) -> Result:
@@ -99,9 +101,24 @@ def _signed(made: Path, count: int, tell: Progress) -> list[str]:
             root = gated.copy(made, f"signed-{number}")
             workspace = tenuto.open(str(root))
         tell(number + 1, count)
+    found += _unsigned(workspace)
     workspace.journal.close()
     found += [f"signed: {words}" for words in gated.passed(root)]
     return found + [f"signed: {words}" for words in _true_one(root, made.parent)]
+
+
+def _unsigned(workspace: Any) -> list[str]:
+    """Straight to the rules, as a driver would that forgot to ask for a signature."""
+    found, shown = [], workspace.load(RUN)["gate"]["shown"]
+    for decision in ("approve", "revise", "reject"):
+        for proof in ({}, {"level": ""}, {"level": "guarded"}, {"level": "isolated"}, {"signature": "s", "signer": "ada"}):
+            try:
+                with workspace.turn() as turn:
+                    turn.do(RUN, {"do": "DecideGate", "decision": decision, "who": "ada", "shown": shown, "proof": proof})
+                found.append(f"signed: {decision} with {proof} for a proof was accepted")
+            except TenutoError:
+                pass
+    return found
 
 
 def _true_one(root: Path, folder: Path) -> list[str]:

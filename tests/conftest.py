@@ -25,7 +25,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
-FOREIGN = ("CLAUDE", "CODEX", "COPILOT", "GEMINI", "GIT_", "TENUTO_", "XDG_")
+FOREIGN = ("AI_AGENT", "CLAUDE", "CODEX", "COPILOT", "CURSOR_", "GEMINI", "GIT_", "GOOSE_", "OPENCODE", "QWEN_", "TENUTO_", "XDG_")
 
 # A repository that a test opened stays open until its process ends: thousands of tests need more than the usual 1,024 files.
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)

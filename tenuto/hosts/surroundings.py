@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 # Programs say so to what they start.
 _PROGRAMS = {
     "CLAUDECODE": "Claude Code", "CODEX_THREAD_ID": "Codex", "CODEX_SANDBOX": "Codex", "GEMINI_CLI": "Gemini",
-    "COPILOT_AGENT_SESSION_ID": "Copilot",
+    "COPILOT_AGENT_SESSION_ID": "Copilot", "OPENCODE": "OpenCode", "CURSOR_AGENT": "Cursor", "QWEN_CODE": "Qwen Code", "GOOSE_TERMINAL": "Goose",
+    "AI_AGENT": "AI_AGENT is set",
 }  # fmt: skip
 _SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "COPILOT_AGENT_SESSION_ID")
 

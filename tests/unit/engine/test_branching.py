@@ -55,8 +55,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def repository(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"):
-        monkeypatch.delenv(name, raising=False)
     shutil.copytree(finished, tmp_path / "project")
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path / "project"

@@ -37,8 +37,6 @@ ALWAYS = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_AL
 
 @pytest.fixture
 def agent(repository: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name in ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"):
-        monkeypatch.delenv(name, raising=False)
     (repository / ".tenuto/pipelines/one.yaml").write_text(PIPELINE)
     (repository / "agent.py").write_text(AGENT)
     return f"command:{sys.executable} ./agent.py 'two words'"

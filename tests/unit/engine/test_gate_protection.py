@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tenuto
+from prove.sessions import MARKS
 from tenuto.core.fold import FOLD_VERSION, apply, fold
 from tenuto.drivers.start import start
 from tenuto.encoding import dumps, loads
@@ -42,8 +43,6 @@ def gated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / ".tenuto/pipelines/gated.yaml").write_text(GATED)
     (root / "answers.yaml").write_text("answers: []\n")
     monkeypatch.chdir(root)
-    for name in ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI"):
-        monkeypatch.delenv(name, raising=False)
     return root
 
 
@@ -66,7 +65,7 @@ def go_on(say: Say) -> Said:
     return say("run", "--agent", "scripted:answers.yaml", "--json")
 
 
-@pytest.mark.parametrize("variable", ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "TENUTO_ATTEMPT"])
+@pytest.mark.parametrize("variable", [*MARKS, "TENUTO_ATTEMPT"])
 @pytest.mark.parametrize("decision", ["approve", "reject", "revise"])
 def test_a_model_in_a_session_of_yours_cannot_decide(
     gated: Path, say: Say, monkeypatch: pytest.MonkeyPatch, variable: str, decision: str
