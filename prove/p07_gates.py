@@ -108,7 +108,8 @@ def _signed(made: Path, count: int, tell: Progress) -> list[str]:
 
 
 def _unsigned(workspace: Any) -> list[str]:
-    """Straight to the rules, as a driver would that forgot to ask for a signature."""
+    """Straight to the rules, as a driver would that forgot to ask for a signature. One that says *signed* and brings none is believed
+    there, and found out by whoever looks at the journal: see written."""
     found, shown = [], workspace.load(RUN)["gate"]["shown"]
     for decision in ("approve", "revise", "reject"):
         for proof in ({}, {"level": ""}, {"level": "guarded"}, {"level": "isolated"}, {"signature": "s", "signer": "ada"}):
@@ -116,8 +117,8 @@ def _unsigned(workspace: Any) -> list[str]:
                 with workspace.turn() as turn:
                     turn.do(RUN, {"do": "DecideGate", "decision": decision, "who": "ada", "shown": shown, "proof": proof})
                 found.append(f"signed: {decision} with {proof} for a proof was accepted")
-            except TenutoError:
-                pass
+            except TenutoError as refusal:
+                found += [] if refusal.code == "not-signed" else [f"signed: {decision} with {proof}: refused for another reason: {refusal}"]
     return found
 
 

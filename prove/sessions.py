@@ -22,7 +22,7 @@ MARKS = (
     "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_SANDBOX", "GEMINI_CLI", "COPILOT_AGENT_SESSION_ID", "OPENCODE", "CURSOR_AGENT", "QWEN_CODE",
     "GOOSE_TERMINAL", "AI_AGENT",
 )  # fmt: skip
-LED_BY_HAND = ("by-hand", "t-1", "oauth-login")
+LED_BY_HAND = ("by-hand", "t-1")  # a feature's approval is a person's alone
 
 
 def tries(full: bool) -> list[Any]:

@@ -65,7 +65,8 @@ class AcpAgent(CommandAgent):
     # Marks of an agent that we may run inside.
     barred = (
         "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION*", "CLAUDE_CODE_CHILD*", "CLAUDE_CODE_REMOTE*",
-        "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_*", "CODEX_SANDBOX*", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE_PID",
+        "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_*", "CODEX_SANDBOX*", "CODEX_THREAD_ID", "GEMINI_CLI", "GEMINI_SESSION_ID",
+        "COPILOT_AGENT_SESSION_ID", "OPENCODE_PID", "OPENCODE_PROCESS_ROLE", "OPENCODE_RUN_ID", "OPENCODE_SERVER_*", "OPENCODE_SESSION_ID",
     )  # fmt: skip
 
     def __init__(self, words: str) -> None:

@@ -31,7 +31,7 @@ def values(environment: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
     """The longest first: one may be part of another."""
     told = {environment.get(name, "").encode("utf-8", "surrogateescape") for name in names}
     lines = {line.strip() for value in told for line in value.splitlines() if line.strip(_BRACKETS)}  # a key of many lines is quoted line by line
-    spelled = {spelling for value in (*told, *lines, *(value.strip() for value in told)) if len(value) >= SHORTEST for spelling in (value, *_in_json(value), *_in_python(value))}
+    spelled = {spelling for value in (*told, *lines, *(value.strip() for value in told)) if len(value) >= SHORTEST and value.strip(_BRACKETS) for spelling in (value, *_in_json(value), *_in_python(value))}
     return sorted((value for value in spelled if value not in MARK), key=len, reverse=True)
 
 

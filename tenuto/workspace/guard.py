@@ -38,12 +38,13 @@ def refuse_agents(what: str) -> None:
 def require_person(what: str, command: str) -> None:
     """What no agent may do, whoever started it: a model in a session of yours neither."""
     refuse_agents(what)
-    from tenuto.hosts.surroundings import program
+    from tenuto.hosts.surroundings import mark, program
 
-    found = program({name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in posix.environ.items()})
+    around = {name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in posix.environ.items()}
+    found = program(around)
     if found:
         message = f"An agent ({found}) cannot {what}: only a person can"
-        raise Refused("agent-decides", message, f"in a terminal of your own: {command}", agent=found)
+        raise Refused("agent-decides", message, f"in a terminal of your own, without {mark(around)}: {command}", agent=found)
 
 
 def is_in_attempt(state: str) -> bool:

@@ -45,7 +45,7 @@ def check(status: str, name: str, message: str, fix: str = "", code: str = "") -
 
 def diagnose(workspace: Workspace) -> list[Check]:
     found = [*_check_sqlite(), _check_place(workspace), _check_room(workspace), *_check_journal(workspace)]
-    found += [_check_lock(workspace), *_check_leftovers(workspace), _check_bytecode(), _check_git()]
+    found += [_check_lock(workspace), *_check_leftovers(workspace), _check_bytecode(), _check_git(), *_check_secrets(workspace)]
     return found
 
 
@@ -271,23 +271,36 @@ def _check_git() -> Check:
     return check("ok", "git", told or "found")
 
 
-def check_secrets(names: list[str]) -> Iterator[Check]:
+def _check_secrets(workspace: Workspace) -> Iterator[Check]:
     """Whether the values that the settings call secret are such that they can be kept out."""
     from tenuto.supervise.masking import SHORTEST, values
+    from tenuto.workspace.open import declared_in
+    from tenuto.workspace.secrets import secrecy
 
-    unset = [name for name in names if not os.environ.get(name)]
-    unseen = [name for name in names if name not in unset and not values(os.environ, [name])]
-    words = [name for name in names if name not in unset + unseen and os.environ[name].isalpha()]
-    if kept := [name for name in names if name not in unset + unseen + words]:
+    try:
+        names = dict.fromkeys(declared_in(workspace.root, workspace.root_of("")))
+    except TenutoError:
+        return  # what is wrong with the settings is told with the settings
+    kept: list[str] = []
+    for name in names:
+        spelled = values(os.environ, [name])
+        try:
+            secrecy([name])
+        except TenutoError as error:
+            yield check("problem", "secrets", error.message, error.hint, error.code)
+            continue
+        if any(value.isalpha() for value in spelled):
+            told = f"the value of {name} is a plain word, or has a line that is one: [secret] will stand in its place in every text"
+            yield check("note", "secrets", told, "a value that stands nowhere by chance")
+        elif spelled:
+            kept.append(name)
+        elif os.environ.get(name):
+            told = f"the value of {name} is not looked for: it is shorter than {SHORTEST} characters, or part of [secret], or nothing but brackets"
+            yield check("note", "secrets", told, "a longer value")
+        else:
+            yield check("ok", "secrets", f"{name} has no value here: this process cannot know it")
+    if kept:
         yield check("ok", "secrets", f"kept out of all that is written: {', '.join(kept)}")
-    if unset:
-        yield check("ok", "secrets", f"without a value here, so that nobody here can know it: {', '.join(unset)}")
-    if unseen:
-        why = f"shorter than {SHORTEST} characters, or part of [secret]"
-        yield check("note", "secrets", f"not looked for, because the value is {why}: {', '.join(unseen)}", "a longer value")
-    if words:
-        told = f"a plain word is the value of {', '.join(words)}: [secret] will stand for it in every text, and steps of that name will not be found"
-        yield check("note", "secrets", told, "a value that stands nowhere by chance")
 
 
 def _names(folder: str) -> list[str]:

@@ -69,12 +69,22 @@ def secrecy_of(*roots: str | None, names: Iterable[str] = ()) -> Secrecy | None:
 
     `roots`: of this work tree and of the main one: the settings need not be committed. `names`: declared besides.
     """
-    found = {root: text for root in dict.fromkeys(roots) if root and (text := _mention(root))}
-    if not found and not names:
+    declared = [*names, *declared_in(*roots)]
+    if not declared:
         return None
-    from tenuto.workspace.secrets import named_in, secrecy
+    from tenuto.workspace.secrets import secrecy
 
-    return secrecy([*names, *(name for root, text in found.items() for name in named_in(root, text))])
+    return secrecy(declared)
+
+
+def declared_in(*roots: str | None) -> list[str]:
+    """The names that the settings below `roots` call secret."""
+    found = {root: text for root in dict.fromkeys(roots) if root and (text := _mention(root))}
+    if not found:
+        return []
+    from tenuto.workspace.secrets import named_in
+
+    return [name for root, text in found.items() for name in named_in(root, text)]
 
 
 def _mention(root: str) -> bytes:

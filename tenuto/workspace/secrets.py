@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _HINT = "take it out of there, and repeat; if the journal holds it already: tenuto forget"
 _CHUNK = 1 << 20
-_OURS = ("do", "dialect")  # what these say is never told by anybody: a secret that looks like it is none there
+_CODE = __file__.rpartition("/workspace/")[0]
+_OUR_WORDS = ("core", "dialects")  # where the words stand that journals and state files are written in
 
 
 def secrecy(names: Iterable[str]) -> Secrecy | None:
@@ -37,7 +38,29 @@ def secrecy(names: Iterable[str]) -> Secrecy | None:
     from os import environ
 
     spelled = {name: found for name in dict.fromkeys(names) if (found := values(environ, [name]))}
+    for name, found in spelled.items():
+        if any(map(_is_ours, found)):
+            message = f"the value of {name} is a word of Tenuto's own: what keeps a run together could not be told from it"
+            raise BadInput("bad-secret", message, f"give {name} another value, or take it off the list 'secrets'")
     return Secrecy(spelled) if spelled else None
+
+
+def _is_ours(value: bytes) -> bool:
+    """Is it part of a word that the rules, the dialects or their files have? Tokens have digits: they are not looked up."""
+    if not value.translate(None, b"_-./").isalpha():
+        return False
+    import os
+    import re
+
+    in_quotes = re.compile(rb"""["'][\w./{}-]*""" + re.escape(value) + rb"""[\w./{}-]*["']""")
+    for folder in _OUR_WORDS:
+        for place, _, files in os.walk(f"{_CODE}/{folder}"):
+            for file in files:
+                if file.endswith(".py"):
+                    with open(f"{place}/{file}", "rb") as code:
+                        if in_quotes.search(code.read()):
+                            return True
+    return False
 
 
 class Secrecy:
@@ -76,14 +99,9 @@ class Secrecy:
         return value
 
     def out_of_command(self, command: Any, new_run: str = "") -> Any:
-        """The same for what is to be decided. The name of a run stands everywhere: one that holds a secret is no name, nor is a place."""
+        """The same for what is to be decided. The name of a run stands everywhere: one that holds a secret is no name."""
         self.refuse(new_run.encode("utf-8", "surrogatepass"), "the name of the new run")
-        if command["do"] == "OwnFile":
-            self.refuse(command["path"].encode("utf-8", "surrogatepass"), "the path of a state file")
-        made = {field: value if field in _OURS else self.out_of(value) for field, value in command.items()}
-        if "dialects" in command:
-            made["dialects"] = dict(zip(command["dialects"], made["dialects"].values(), strict=True))
-        return made
+        return self.out_of(command)
 
     def refuse(self, text: bytes, what: str) -> None:
         _refuse(self._held_by(text), what)
@@ -208,6 +226,6 @@ def _by_yaml(root: str) -> list[str]:
     path = Path(root) / ".tenuto" / "config.yaml"
     found = source_of(path).data or {}
     names = found.get("secrets", []) if isinstance(found, dict) else None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) and name.isprintable() for name in names):
         raise BadInput("bad-settings", f"{path}: 'secrets' must be a list of names of variables", "secrets: [MY_API_TOKEN]")
     return names

@@ -275,6 +275,8 @@ class Turn:
 
     def __enter__(self) -> Self:
         secrecy = self.workspace.secrecy  # before the lock: settings that cannot be read stop it here
+        if secrecy is not None:
+            secrecy.refuse(self.workspace.tree.encode("utf-8", "surrogatepass"), "the name of this work tree")
         if not self._held:
             self.workspace.journal.lock()
         try:

@@ -90,20 +90,23 @@ def test_it_is_no_name_of_a_run(place: Place, words: tuple[str, ...]) -> None:
     assert place.holders() == []
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("feature", ("feature", "start", "z", "--session", "s")),
-        (".feature-state", ("feature", "start", "z", "--session", "s")),
-        ("state.json", ("staged", "init", "--task", "explore")),
-    ],
-)
-def test_nor_of_a_state_file(place: Place, value: str, words: tuple[str, ...]) -> None:
-    """A value that is part of a path of ours could not be kept out of it: nothing begins there, and nothing is left behind."""
-    place.environment["MY_TOKEN"] = value
-    done = place.tenuto(*words)
-    assert done.returncode == 4 and "[holds-a-secret]: the path of a state file holds the value of MY_TOKEN, which is secret" in done.stderr
+def test_a_word_of_ours_as_a_secret_is_named_and_nothing_begins(place: Place) -> None:
+    """Masked, it would be taken out of what the run is: here, of the level at which its gates are kept."""
+    place.write(".tenuto/config.yaml", SETTINGS + "gates: signed\n")
+    place.environment["MY_TOKEN"] = "signed"
+    for words in [("run", "Add x", "--pipeline", "poc", "--name", "x", "--start-only"), ("context", "INIT task: y"), ("staged", "init", "--task", "explore")]:
+        done = place.tenuto(*words)
+        assert done.returncode and "the value of MY_TOKEN is a word of Tenuto's own" in done.stdout + done.stderr, words
     assert place.tenuto("list").stderr == "no runs here\n"
+    assert "give MY_TOKEN another value" in place.tenuto("doctor").stdout
+
+
+def test_nor_does_anything_in_a_work_tree_that_is_named_by_one(place: Place, tmp_path: Path) -> None:
+    git = ["git", "-C", str(place.root), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(tmp_path / f"tree-{VALUE}"), "-b", "other"], check=True)
+    done = place.tenuto("flow", "initialize_workflow", "T-1", at=tmp_path / f"tree-{VALUE}")
+    assert done.returncode == 4 and "[holds-a-secret]: the name of this work tree holds the value of MY_TOKEN, which is secret" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("status", VALUE), ("staged", VALUE), (VALUE,), ("context", "--json", f"INIT task: {VALUE}")])

@@ -58,13 +58,13 @@ def _check_python() -> Check:
 def _check_connections(workspace: Workspace) -> list[Check]:
     from tenuto.drivers.connections import survey
     from tenuto.drivers.settings import read_settings
-    from tenuto.workspace.health import check, check_secrets
+    from tenuto.workspace.health import check
 
     try:
         settings = read_settings(workspace.root)
     except TenutoError as error:
         return [check("problem", "settings", error.message, error.hint, error.code), *survey(workspace, {})]
-    return [*check_secrets(settings.get("secrets", [])), *survey(workspace, settings)]
+    return survey(workspace, settings)
 
 
 def _check_hooks(workspace: Workspace) -> list[Check]:

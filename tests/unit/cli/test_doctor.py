@@ -137,10 +137,14 @@ def test_a_full_disk_is_a_problem(say: Say, run: str, monkeypatch: pytest.Monkey
     ("value", "status", "said"),
     [
         ("4f1c-6e2a-77d0", "ok", "kept out of all that is written: A_KEY"),
-        ("", "ok", "without a value here, so that nobody here can know it: A_KEY"),
-        ("short", "note", "not looked for, because the value is shorter than 6 characters, or part of [secret]: A_KEY"),
-        ("secret", "note", "not looked for, because the value is shorter than 6 characters, or part of [secret]: A_KEY"),
-        ("discovery", "note", "a plain word is the value of A_KEY: [secret] will stand for it in every text"),
+        ("", "ok", "A_KEY has no value here: this process cannot know it"),
+        ("short", "note", "the value of A_KEY is not looked for: it is shorter than 6 characters"),
+        ("secret", "note", "the value of A_KEY is not looked for: it is shorter than 6 characters, or part of [secret]"),
+        ("        ", "note", "the value of A_KEY is not looked for"),
+        ("postgres", "note", "the value of A_KEY is a plain word"),
+        ("postgres\n", "note", "the value of A_KEY is a plain word"),
+        ("discovery", "problem", "the value of A_KEY is a word of Tenuto's own"),
+        ("4f1c-6e2a-77d0\ndiscovery", "problem", "the value of A_KEY is a word of Tenuto's own"),
     ],
 )
 def test_a_secret_that_cannot_be_kept_is_noted(
@@ -152,7 +156,7 @@ def test_a_secret_that_cannot_be_kept_is_noted(
     found = checks(say)["secrets"]
     assert found["status"] == status
     assert said in found["message"]
-    assert bool(found["fix"]) == (status == "note")
+    assert bool(found["fix"]) == (status != "ok")
 
 
 def test_where_nothing_is_secret_nothing_is_said_of_it(say: Say, run: str) -> None:

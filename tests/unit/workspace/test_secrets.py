@@ -60,7 +60,7 @@ def test_what_is_read_without_yaml_is_what_yaml_says(lines: list[str]) -> None:
         assert plain == found["secrets"]
 
 
-@pytest.mark.parametrize("text", ["secrets: A_KEY\n", "secrets: {A_KEY: 1}\n", "secrets: [1]\n", "- secrets\n"])
+@pytest.mark.parametrize("text", ["secrets: A_KEY\n", 'secrets: ["\\ud800"]\n', "secrets: {A_KEY: 1}\n", "secrets: [1]\n", "- secrets\n"])
 def test_other_shapes_are_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml: 'secrets' must be a list of names of variables"):
         declared(tmp_path, text)
@@ -102,13 +102,22 @@ def test_two_names_that_were_secret_stay_two() -> None:
     assert Secrecy({"A_KEY": [b"aaaaaaaa", b"bbbbbbbb"]}).out_of({"aaaaaaaa": 1, "bbbbbbbb": 2, "c": 3}) == {"[secret]": 1, "[secret] 2": 2, "c": 3}
 
 
-def test_a_secret_that_is_a_word_of_ours_breaks_no_command() -> None:
-    known = Secrecy({"A_KEY": [b"SetFlags"], "B_KEY": [b"feature"]})
-    assert known.out_of_command({"do": "SetFlags", "flags": {}}) == {"do": "SetFlags", "flags": {}}
-    begun = {"do": "StartRun", "name": "a feature", "dialects": {"feature_state": {"name": "feature"}}}
-    assert known.out_of_command(begun) == {"do": "StartRun", "name": "a [secret]", "dialects": {"feature_state": {"name": "[secret]"}}}
-    shown = {"do": "ShowIn", "dialect": "feature_state", "place": {"a": "feature"}}
-    assert known.out_of_command(shown) == {"do": "ShowIn", "dialect": "feature_state", "place": {"a": "[secret]"}}
+@pytest.mark.parametrize("value", ["signed", "protection", "SetFlags", "feature", "feature-state", "state.json", "staged", "orchestrator", "current-task", "strict", "manual", "GateDecided"])
+def test_a_word_of_ours_is_no_secret(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masked, it would change what a run is: whether its gates are signed, for one."""
+    declared(tmp_path, "secrets: [A_KEY]\n")
+    monkeypatch.setenv("A_KEY", value)
+    with pytest.raises(BadInput, match="the value of A_KEY is a word of Tenuto's own") as refused:
+        secrecy_of(str(tmp_path))
+    assert refused.value.code == "bad-secret"
+
+
+@pytest.mark.parametrize("value", ["postgres", "hunter-two", "correcthorse", "signed-4711", "sk-ant-api03", "a sentence"])
+def test_other_words_are(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared(tmp_path, "secrets: [A_KEY]\n")
+    monkeypatch.setenv("A_KEY", value)
+    found = secrecy_of(str(tmp_path))
+    assert found is not None and found.out_of(f"a {value} b") == "a [secret] b"
 
 
 @pytest.mark.parametrize("at", [0, (1 << 20) - 8, (1 << 20) - len(VALUE), (1 << 20), (2 << 20) - 1])
