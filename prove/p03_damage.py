@@ -169,6 +169,8 @@ def _versions(root: Path, path: str) -> list[bytes]:
 def _is_ours(damaged: bytes, original: bytes, versions: list[bytes]) -> bool:
     """Two versions may differ in the digits of a time. A flipped bit there makes the newer one the older, or the one's beginning with the other's
     end, which a crash leaves behind: both are ours, and in the journal."""
+    if not versions:
+        return False  # of a large journal, say, whose bytes nobody needs to go through one by one
     at = next((n for n, (one, other) in enumerate(zip(damaged, original, strict=False)) if one != other), min(len(damaged), len(original)))
     return at < len(damaged) and any(damaged[at:] == version[at : len(damaged)] for version in versions)
 
