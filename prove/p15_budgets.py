@@ -61,9 +61,11 @@ class Metered(CommandAgent):
         path = self.argv[0].rpartition("/")[0] + f"/told-{result['attempt']}"
         try:
             with open(path) as file:
-                told["usage"] = {"micro_usd": int(file.read().partition(":")[2])}
+                said = file.read()
         except FileNotFoundError:
-            pass
+            return told
+        if said.endswith("\n"):  # or it was killed between making the file and writing to it
+            told["usage"] = {"micro_usd": int(said.partition(":")[2])}
         return told
 
 
