@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _HINT = "take it out of there, and repeat; if the journal holds it already: tenuto forget"
 _CHUNK = 1 << 20
 _CODE = __file__.rpartition("/workspace/")[0]
+_LONGEST_WITH_DIGITS = 16
 _OUR_WORDS = ("core", "dialects")  # where the words stand that journals and state files are written in
 
 
@@ -46,8 +47,9 @@ def secrecy(names: Iterable[str]) -> Secrecy | None:
 
 
 def _is_ours(value: bytes) -> bool:
-    """Is it part of a word that the rules, the dialects or their files have? Tokens have digits: they are not looked up."""
-    if not value.translate(None, b"_-./").isalpha():
+    """Is it part of a word that the rules, the dialects or their files have? Long ones with digits are tokens, and not looked up."""
+    bare = value.translate(None, b"_-./")
+    if not (bare.isalpha() or (bare.isalnum() and bare[:1].isalpha() and len(value) <= _LONGEST_WITH_DIGITS)):
         return False
     import os
     import re

@@ -102,7 +102,7 @@ def test_two_names_that_were_secret_stay_two() -> None:
     assert Secrecy({"A_KEY": [b"aaaaaaaa", b"bbbbbbbb"]}).out_of({"aaaaaaaa": 1, "bbbbbbbb": 2, "c": 3}) == {"[secret]": 1, "[secret] 2": 2, "c": 3}
 
 
-@pytest.mark.parametrize("value", ["signed", "protection", "SetFlags", "feature", "feature-state", "state.json", "staged", "orchestrator", "current-task", "strict", "manual", "GateDecided"])
+@pytest.mark.parametrize("value", ["signed", "protection", "SetFlags", "feature", "feature-state", "state.json", "staged", "orchestrator", "current-task", "strict", "manual", "GateDecided", "sha256"])
 def test_a_word_of_ours_is_no_secret(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Masked, it would change what a run is: whether its gates are signed, for one."""
     declared(tmp_path, "secrets: [A_KEY]\n")
@@ -112,7 +112,7 @@ def test_a_word_of_ours_is_no_secret(tmp_path: Path, value: str, monkeypatch: py
     assert refused.value.code == "bad-secret"
 
 
-@pytest.mark.parametrize("value", ["postgres", "hunter-two", "correcthorse", "signed-4711", "sk-ant-api03", "a sentence"])
+@pytest.mark.parametrize("value", ["postgres", "hunter-two", "a1b2c3", "123456", "correcthorse", "signed-4711", "sk-ant-api03", "a sentence"])
 def test_other_words_are(tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     declared(tmp_path, "secrets: [A_KEY]\n")
     monkeypatch.setenv("A_KEY", value)
