@@ -120,8 +120,8 @@ def attack(made: Path, listed: list[Any]) -> list[str]:
     from tenuto.drivers.start import start
 
     root = gated.copy(made, "attacked")
-    _lead_by_hand(root)
-    _write_a_backup(made, made.parent / "backup.jsonl")
+    lead_by_hand(root)
+    write_a_backup(made, made.parent / "backup.jsonl")
     pipeline = "name: attack\ndocuments: docs/{slug}\nsteps:\n  - {id: work, agent: {role: implementer, touches: ['**']}, on: {ERROR: halt}}\n"
     (root / ".tenuto" / "pipelines" / "attack.yaml").write_text(pipeline)
     (made.parent / "tries.json").write_text(json.dumps(listed))
@@ -135,10 +135,10 @@ def attack(made: Path, listed: list[Any]) -> list[str]:
     found = [line for line in tried if line.startswith("OPEN")]
     if len(tried) != len(listed):
         found.append(f"surfaces: only {len(tried)} of {len(listed)} were tried: {done['status']} {done['failure']}")
-    return found + [f"surfaces: {words}" for words in [*gated.passed(root), *_others(root), *_still_to_be_said(root)]]
+    return found + [f"surfaces: {words}" for words in [*gated.passed(root), *others(root), *_still_to_be_said(root)]]
 
 
-def _lead_by_hand(root: Path) -> None:
+def lead_by_hand(root: Path) -> None:
     """A task at its gate, a ticket and a feature at their checkpoints; and two that follow pipelines, and are paused."""
     import tenuto
     from tenuto.drivers.start import start
@@ -158,7 +158,7 @@ def _lead_by_hand(root: Path) -> None:
     workspace.journal.close()
 
 
-def _write_a_backup(made: Path, path: Path) -> None:
+def write_a_backup(made: Path, path: Path) -> None:
     """Of the same run, whose gate somebody has approved in another place."""
     import tenuto
     from prove import gated
@@ -185,7 +185,7 @@ def _still_to_be_said(root: Path) -> list[str]:
     return found
 
 
-def _others(root: Path) -> list[str]:
+def others(root: Path) -> list[str]:
     """Another run may be behind the gate instead: a fork, one that was taken over."""
     import tenuto
 

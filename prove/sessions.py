@@ -11,12 +11,11 @@ The marks are written down here once more: a prover that asked the product for t
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from prove import attacker, gated
-from prove.frame import environment
+from prove.frame import environment, python
 
 MARKS = (
     "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_SANDBOX", "GEMINI_CLI", "COPILOT_AGENT_SESSION_ID", "OPENCODE", "CURSOR_AGENT", "QWEN_CODE",
@@ -38,7 +37,7 @@ def attack(made: Path, listed: list[Any]) -> list[str]:
     root = _waiting(made, "in-sessions")
     backup = made.parent / "backup.jsonl"
     if not backup.exists():
-        attacker._write_a_backup(made, backup)
+        attacker.write_a_backup(made, backup)
     for number, (mark, (kind, what)) in enumerate(listed):
         words = ["-c", attacker.DECIDE.format(package=attacker.PACKAGE, root=str(root)) + what] if kind == "library" else ["-m", "tenuto", *what]
         said = _say([word.replace("{folder}", str(made.parent)) for word in words], root, **{mark: "1"})
@@ -52,17 +51,17 @@ def attack(made: Path, listed: list[Any]) -> list[str]:
 
 def _waiting(made: Path, name: str) -> Path:
     root = gated.copy(made, name)
-    attacker._lead_by_hand(root)
+    attacker.lead_by_hand(root)
     return root
 
 
 def _gone_on(root: Path) -> list[str]:
-    return [words for words in attacker._others(root) if not words.startswith(tuple(f"{run} was decided" for run in LED_BY_HAND))]
+    return [words for words in attacker.others(root) if not words.startswith(tuple(f"{run} was decided" for run in LED_BY_HAND))]
 
 
 def _say(words: list[str], root: Path, **marks: str) -> str:
     done = subprocess.run(
-        [sys.executable, *words], cwd=root, env=environment(**marks), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        python(*words), cwd=root, env=environment(**marks), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, timeout=60, check=False,
     )  # fmt: skip
     return f"{done.returncode}: {done.stdout.strip()[-160:]}"
