@@ -24,8 +24,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from prove.frame import FOREIGN
+
 ROOT = Path(__file__).resolve().parent.parent
-FOREIGN = ("AI_AGENT", "CLAUDE", "CODEX", "COPILOT", "CURSOR_", "GEMINI", "GIT_", "GOOSE_", "OPENCODE", "QWEN_", "TENUTO_", "XDG_")
 
 # A repository that a test opened stays open until its process ends: thousands of tests need more than the usual 1,024 files.
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
