@@ -1,35 +1,44 @@
 # Every target does its own set-up, from Python 3.11, pip and git upwards, and says nothing the second time.
 
-PYTHON_HERE := .venv/bin/python
+export VENV ?= .venv
+PYTHON_HERE := $(VENV)/bin/python
 JOBS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench prove lock clean
+.PHONY: help demo pictures test test-all lint bench prove lock clean
 
 help:
-	@echo 'make demo    watch a run from request to result, on this machine, without a model'
-	@echo 'make test    lint, types and all tests; installs what they need where it may'
-	@echo 'make lint    ruff and mypy only'
-	@echo 'make bench   the figures, side by side with the limits and the peers'
-	@echo 'make prove   the promises, in full (long)'
-	@echo 'make lock    renew constraints.txt'
-	@echo 'make clean   remove .venv, .agent-programs and caches'
+	@echo 'make demo      watch a run from request to result, on this machine, without a model'
+	@echo 'make test      lint, types and all tests; installs what they need where it may'
+	@echo 'make test-all  the tests on every supported Python that this machine has, or can get'
+	@echo 'make lint      ruff and mypy only'
+	@echo 'make bench     the figures, side by side with the limits and the peers'
+	@echo 'make prove     the promises, in full (long)'
+	@echo 'make pictures  the pictures of the pages, taken of the demo in chromium'
+	@echo 'make lock      renew constraints.txt'
+	@echo 'make clean     remove .venv, .venvs, .agent-programs and caches'
 
 demo:
 	@scripts/set-up run
-	@$(PYTHON_HERE) -m tenuto.testing.demo $(ARGS)
+	@$(PYTHON_HERE) -m tenuto.demo $(ARGS)
 
 test:
 	@scripts/set-up dev
 	@scripts/system-tools
 	@scripts/agent-programs
 	@$(PYTHON_HERE) -m ruff check
+	@$(PYTHON_HERE) -m ruff format --check --quiet
 	@$(PYTHON_HERE) -m mypy
 	@$(PYTHON_HERE) -m pytest -n $(JOBS) $(ARGS) </dev/null
+
+test-all:
+	@scripts/set-up dev
+	@scripts/test-all $(ARGS)
 
 lint:
 	@scripts/set-up dev
 	@$(PYTHON_HERE) -m ruff check
+	@$(PYTHON_HERE) -m ruff format --check --quiet
 	@$(PYTHON_HERE) -m mypy
 
 bench:
@@ -44,10 +53,15 @@ prove:
 	@scripts/system-tools
 	@$(PYTHON_HERE) -m prove $(ARGS)
 
+pictures:
+	@scripts/set-up dev
+	@scripts/system-tools
+	@$(PYTHON_HERE) scripts/pictures $(ARGS)
+
 lock:
 	@scripts/set-up dev
 	@scripts/lock
 
 clean:
-	rm -rf .venv .agent-programs .bench .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venvs .agent-programs .bench .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find tenuto tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,10 +17,15 @@ from bench.measured import IN_MEMORY, Section, file_system, scratch
 PARTS = {
     "hook": "a hook as a fresh process, against a bare interpreter, durable bash + jq, typer + pydantic",
     "commands": "the context manager's commands as processes, against a bare interpreter",
-    "engine": "durable chain, fan-out and queue, against bare loops, LangGraph, DBOS and Burr; wall clock against the critical path",
+    "engine": (
+        "durable chain, fan-out and queue, against bare loops, LangGraph, DBOS and Burr; wall clock against the "
+        "critical path"
+    ),
     "journal": "durable appends and 1 to 64 writers, against bare SQLite",
     "resume": "finding a run again, at 1,000 to 100,000 events and 40 to 4,000 attempts",
     "growth": "LIST, QUERY, RETRIEVE and memory at 100 to 10,000 runs, against bare indexes and reading files",
+    "looks": "the inbox of 10,000 runs, a run of 2,000 attempts, a step into the past, the end of 200 MB of log",
+    "definitions": "checking pipelines of 30 to 300 steps",
     "packs": "tokens of context packs, against the whole artifacts",
 }
 
@@ -31,7 +36,10 @@ def main(words: list[str]) -> int:
         print(f"no such part: {', '.join(unknown)}; there are: {', '.join(PARTS)}", file=sys.stderr)
         return 2
     if file_system(scratch()) in IN_MEMORY:
-        print(f"{scratch()} is kept in memory: flushes cost nothing there; set TMPDIR to a folder on a disk", file=sys.stderr)
+        print(
+            f"{scratch()} is kept in memory: flushes cost nothing there; set TMPDIR to a folder on a disk",
+            file=sys.stderr,
+        )
     sections: list[Section] = []
     failed: list[str] = []
     for name in words or PARTS:

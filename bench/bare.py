@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.answering import CAP, STEPS, fan, followers, graph
-from tenuto.drivers.inside import Result
+from tenuto.engine.in_process import Result
 
 LAID_OUT = 200 * (4096 + 24)  # bytes of log that are there before anything is written, as an engine of Tenuto has it
 
@@ -39,7 +39,8 @@ def chain(folder: Path) -> float:
 
 
 def chain_laid_out(folder: Path) -> float:
-    """The same with a log that is written over, not one that grows: a flush of blocks that are there already takes less."""
+    """The same with a log that is written over, not one that grows: a flush of blocks that are there already takes
+    less."""
     journal = database(folder)
     journal.execute("PRAGMA wal_autocheckpoint=200")
     with open(folder / "bare.db-wal", "ab") as log:
@@ -75,7 +76,9 @@ def _queue(journal: sqlite3.Connection, items: dict[str, list[str]]) -> float:
     after = followers(items)
 
     async def loop() -> None:
-        ready, tasks, seq, ended = deque(name for name in items if not waits[name]), {}, 0, set()
+        ready, seq = deque(name for name in items if not waits[name]), 0
+        tasks: dict[asyncio.Future[Result], str] = {}
+        ended: set[asyncio.Future[Result]] = set()
         while ready or tasks:
             journal.execute("BEGIN IMMEDIATE")
             for task in ended:

@@ -62,7 +62,9 @@ def mark(x: float, bottom: float, words: str, colour: str, dashed: bool = False)
 
 def draw_curves(plot: Curves) -> str:
     height, top, bottom, left = 340, 50, 290, 80
-    values = [value for found in plot.series.values() for value in found if value > 0] + [plot.target or 1.0] * (plot.target is not None)
+    values = [value for found in plot.series.values() for value in found if value > 0] + [plot.target or 1.0] * (
+        plot.target is not None
+    )
     low, high = math.floor(math.log10(min(values) * 0.8)), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
     first, last = math.log10(plot.x[0]), math.log10(plot.x[-1])
@@ -95,7 +97,10 @@ def draw_curves(plot: Curves) -> str:
         labels.append((points[-1][1] + 4, name, colour))
     if plot.target is not None:
         y = up(plot.target)
-        parts.append(f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{WARN}" stroke-width="1.5" stroke-dasharray="5 4"/>')
+        parts.append(
+            f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="{WARN}" stroke-width="1.5" '
+            'stroke-dasharray="5 4"/>'
+        )
         parts.append(text(16, bottom + 38, f"- - target of {plot.targeted}: {plot.target:g} {plot.up}", 11, WARN))
     parts += [text(right + 12, y, name, 12, colour) for y, name, colour in apart(labels, bottom + 2)]
     return framed(height, parts)

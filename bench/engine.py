@@ -5,11 +5,12 @@
     fan-out    1,000 attempts that wait for nothing, four at a time
     queue      1,000 attempts with dependencies, four at a time, in rolling order; a start is durable before it happens
                beside, both: a bare ready queue with group commit (bare.py), which does the same
+    each       a step for each of 1,000 elements of a list, four at a time; beside: the same bare queue
     rolling    agents of fixed length, with dependencies, as supervised processes
                beside: the critical path, which nobody can beat
 
-Agents of chain, fan-out and queue are coroutines (drivers/inside.py): what is measured is deciding, folding and writing down, not
-starting programs.
+Agents of chain, fan-out and queue are coroutines (engine/in_process.py): what is measured is deciding, folding and
+writing down, not starting programs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,10 @@ from bench.measured import (
     ratio,
 )
 from bench.peers.answering import ATTEMPTS, CAP, STEPS, fan, graph
-from tenuto.agents.crew import Crew
-from tenuto.drivers.inside import Inside, Result, Work, drive
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import start
+from tenuto.engine.in_process import InProcess, Result, Work, drive
+from tenuto.engine.loop import Engine
 
 CHAIN_ROUNDS, QUEUE_ROUNDS, ROLLING_ROUNDS = 25, 11, 3
 LAID_OUT = "laid out"
@@ -56,14 +57,21 @@ BARE = {
     "chain": ("bare asyncio loop, one commit per step", {"bare": bare.chain, LAID_OUT: bare.chain_laid_out}),
     "fan_out": ("bare ready queue, group commit", {"bare": bare.fan_out}),
     "queue": ("bare ready queue, group commit", {"bare": bare.queue}),
+    "each": ("bare ready queue, group commit", {"bare": bare.fan_out}),
 }
-NOT_IN = {"queue": ("burr",)}  # it knows no dependencies
+NOT_IN = {"queue": ("burr",), "each": tuple(KNOWN)}  # burr knows no dependencies; the peers fan out elsewhere
 
 # Item, length in seconds, what it waits for. The longest chain is a-d-g: 18 seconds; wave by wave it would take 20.
 LENGTHS: dict[str, tuple[float, list[str]]] = {
-    "01-a": (6, []), "02-b": (2, []), "03-c": (4, []), "04-d": (6, ["01-a"]), "05-e": (2, ["02-b"]),
-    "06-f": (8, ["02-b", "03-c"]), "07-g": (6, ["04-d"]), "08-h": (4, ["05-e"]),
-}  # fmt: skip
+    "01-a": (6, []),
+    "02-b": (2, []),
+    "03-c": (4, []),
+    "04-d": (6, ["01-a"]),
+    "05-e": (2, ["02-b"]),
+    "06-f": (8, ["02-b", "03-c"]),
+    "07-g": (6, ["04-d"]),
+    "08-h": (4, ["05-e"]),
+}
 AGENT = 'case "$TENUTO_ITEM" in {cases} esac; echo "DONE: waited"'
 
 
@@ -74,6 +82,7 @@ def measure() -> Section:
         chains = interleave(works("chain", chain, peers), CHAIN_ROUNDS)
         fans = interleave(works("fan_out", fan_out, peers), QUEUE_ROUNDS)
         queues = interleave(works("queue", queue, peers), QUEUE_ROUNDS)
+        lists = interleave(works("each", each, []), QUEUE_ROUNDS)
     finally:
         for peer in peers:
             peer.close()
@@ -85,30 +94,38 @@ def measure() -> Section:
     figures += beside_peer(f"a durable fan-out of {ATTEMPTS:,}, beside LangGraph", fans)
     figures += [
         Figure("1,000 attempts with dependencies, four at a time", queued, 2.0, "x", "a bare queue"),
+        Figure("each of 1,000 elements, four at a time", ratio(lists, "Tenuto", "bare"), 2.0, "x", "a bare queue"),
         Figure("wall clock, rolling order", walls / critical_path(), 1.02, "x", "the critical path"),
     ]
     tables = [
         told("chain", f"A durable chain of {STEPS} steps", chains, STEPS, flushed),
         told("fan_out", f"{ATTEMPTS:,} attempts that wait for nothing, {CAP} at a time", fans, ATTEMPTS),
         told("queue", f"{ATTEMPTS:,} attempts with dependencies, {CAP} at a time", queues, ATTEMPTS, note=QUEUE_NOTE),
+        told("each", f"A step for each of {ATTEMPTS:,} elements, {CAP} at a time", lists, ATTEMPTS),
         wall_clock(walls),
     ]
     plots: list[Any] = [
         Bars("chain.svg", f"A durable chain of {STEPS} no-op steps, to a bare loop", bars(chains), 2.0),
         Bars("fan-out.svg", f"A durable fan-out of {ATTEMPTS:,}, {CAP} at a time, to a bare queue", bars(fans)),
-        Bars("queue.svg", f"{ATTEMPTS:,} attempts with dependencies, {CAP} at a time, to a bare queue", bars(queues), 2.0),
+        Bars(
+            "queue.svg", f"{ATTEMPTS:,} attempts with dependencies, {CAP} at a time, to a bare queue", bars(queues), 2.0
+        ),
     ]
     return Section("The engine", TEXT, figures, tables, plots, missing)
 
 
 TEXT = (
-    "What an orchestrator adds to the work itself. Agents that do nothing leave only deciding, recording and flushing; everything is "
-    "on the same disk, with SQLite's `synchronous=FULL`, and durable before what depends on it begins. Tenuto's commit says what came of the "
-    "last step and what began after it, with retries, budgets and gates decided in between; the bare loop writes one row. An engine lays its "
+    "What an orchestrator adds to the work itself. Agents that do nothing leave only deciding, recording and "
+    "flushing; everything is "
+    "on the same disk, with SQLite's `synchronous=FULL`, and durable before what depends on it begins. "
+    "Tenuto's commit says what came of the "
+    "last step and what began after it, with retries, budgets and gates decided in between; the bare loop "
+    "writes one row. An engine lays its "
     "log out before it begins, and writes over it from then on; what that is worth to the bare loop stands beside it."
 )
 QUEUE_NOTE = (
-    "The clock runs from the first attempt: nobody's plan is read or arranged while it does. LangGraph runs the same graph, step by step of "
+    "The clock runs from the first attempt: nobody's plan is read or arranged while it does. LangGraph runs "
+    "the same graph, step by step of "
     "what is ready. DBOS runs batches of four. Burr knows no dependencies."
 )
 
@@ -136,14 +153,16 @@ def started_peers(missing: list[str]) -> list[Peer]:
 
 
 def works(work: str, ours: Callable[[Path], float], peers: list[Peer]) -> dict[str, Callable[[], float]]:
-    least: dict[str, Callable[[Path], float]] = BARE[work][1]
+    least: Mapping[str, Callable[[Path], float]] = BARE[work][1]
     made: dict[str, Callable[[], float]] = {name: lambda one=one: in_folder(one) for name, one in least.items()}  # type: ignore[misc]
     made["Tenuto"] = lambda: in_folder(ours)
     taking_part = [peer for peer in peers if peer.name not in NOT_IN.get(work, ())]
-    return made | {peer.name: lambda peer=peer: peer.ask(work) for peer in taking_part}  # type: ignore[misc]
+    return made | {peer.name: lambda peer=peer: peer.ask(work) for peer in taking_part}
 
 
-def told(work: str, name: str, times: Times, each: int, flushed: dict[str, float] | None = None, note: str = "") -> Table:
+def told(
+    work: str, name: str, times: Times, each: int, flushed: dict[str, float] | None = None, note: str = ""
+) -> Table:
     rows = []
     labels = {"bare": BARE[work][0], LAID_OUT: "the same, its log laid out before"}
     for who in times:
@@ -224,7 +243,7 @@ def repository(folder: Path, pipeline: str) -> Any:
 # ---- many at a time --------------------------------------------------------------------------------
 
 
-class Handed(Inside):
+class Handed(InProcess):
     """Is handed its items, as the bare queue is: reading a plan is not what is measured."""
 
     items: list[Any]
@@ -238,9 +257,16 @@ class Handed(Inside):
 
 def item(name: str, before: list[str]) -> dict[str, Any]:
     return {
-        "id": name, "title": name, "files": [], "depends_on": before, "agent": None, "wave": None, "description": "",
-        "effort": None, "lines": None,
-    }  # fmt: skip
+        "id": name,
+        "title": name,
+        "files": [],
+        "depends_on": before,
+        "agent": None,
+        "wave": None,
+        "description": "",
+        "effort": None,
+        "lines": None,
+    }
 
 
 WAVES = """\
@@ -260,6 +286,35 @@ def fan_out(folder: Path) -> float:
 
 def queue(folder: Path) -> float:
     return handed(folder, graph())
+
+
+EACH = """\
+name: own
+documents: docs
+cap: 4
+params: {who: list}
+steps:
+  - id: work
+    each: {param: who, max: 1000}
+    agent: {role: implementer}
+"""
+
+
+def each(folder: Path) -> float:
+    """The clock runs from the first attempt, as for the others: the list is read and arranged by then."""
+    workspace = repository(folder, EACH)
+    begun = 0.0
+
+    async def agent(work: Work) -> Result:
+        nonlocal begun
+        begun = begun or time.perf_counter()
+        return await done(work)
+
+    run = start(workspace, "Bench", "own", params={"who": list(fan())})
+    ended = asyncio.run(drive(workspace, run["id"], agent))
+    taken = time.perf_counter() - begun
+    assert ended["status"] == "completed" and len(ended["attempts"]) == ATTEMPTS, ended["failure"]
+    return taken
 
 
 def handed(folder: Path, items: dict[str, list[str]]) -> float:
@@ -309,7 +364,7 @@ def rolling(folder: Path) -> float:
     cases = " ".join(f"{name}) sleep {length};;" for name, (length, _) in LENGTHS.items())
     agent = "command:sh -c " + shlex.quote(AGENT.format(cases=cases))
     begun = time.perf_counter()
-    ended = Engine(workspace, run["id"], Crew(agent), {}).drive()
+    ended = Engine(workspace, run["id"], Roster(agent), {}).drive()
     taken = time.perf_counter() - begun
     assert ended["status"] == "completed", (ended["failure"], [a["summary"] for a in ended["attempts"].values()])
     return taken

@@ -25,10 +25,12 @@ class Known(NamedTuple):
 
 
 KNOWN = {
-    "langgraph": Known("LangGraph, SqliteSaver, sync", ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2"), "langgraph"),
+    "langgraph": Known(
+        "LangGraph, SqliteSaver, sync", ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2"), "langgraph"
+    ),
     "dbos": Known("DBOS, SQLite", ("dbos==3.3.0",), "dbos"),
     "burr": Known("Burr, SQLitePersister", ("apache-burr[tracking]==0.43.0",), "apache-burr[tracking]"),
-}  # fmt: skip
+}
 TYPER = Known("typer, pydantic", ("typer==0.29.0", "pydantic==2.14.3"), "typer")  # a fresh process each time
 INSTALLED = KNOWN | {"typer": TYPER}
 
@@ -102,7 +104,8 @@ def install(name: str) -> Path:
     venv.create(home, clear=True, symlinks=True)
     # By this environment's pip, which make has brought up to date: a new one may come without.
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-qq", "--disable-pip-version-check"]
-    # What the caller's shell says about targets must not lead elsewhere; where packages come from is the machine's own choice.
+    # What the caller's shell says about targets must not lead elsewhere; where packages come from is the machine's own
+    # choice.
     elsewhere = ("PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV", "PYTHONPATH", "PYTHONHOME")
     surroundings = {name: value for name, value in os.environ.items() if name not in elsewhere}
     done = subprocess.run([*pip, *packages], check=False, capture_output=True, text=True, env=surroundings)
@@ -110,7 +113,8 @@ def install(name: str) -> Path:
         (HOME / f"{name}.log").write_text(done.stderr)
         last = done.stderr.strip().splitlines()[-1:] or [f"pip ended with {done.returncode}"]
         raise Unavailable(
-            f"could not be installed ({last[0].removeprefix('ERROR: ')}; all of it is in .bench/{name}.log); check that pip can reach "
+            f"could not be installed ({last[0].removeprefix('ERROR: ')}; all of it is in .bench/{name}.log); "
+            "check that pip can reach "
             "a package index, then run make bench again"
         )
     subprocess.run([python, "-m", "compileall", "-q", home / "lib"], check=False, stdout=subprocess.DEVNULL)

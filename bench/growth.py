@@ -1,11 +1,12 @@
 """How cost grows with the number of runs: LIST, QUERY and RETRIEVE in one process, and the memory of a process.
 
     LIST       the newest 50               limit: 50 rows from an index    beside: reading every manifest below docs/
-    QUERY      a word that one run has     limit: bare FTS5                beside: ripgrep (or grep) through every file below docs/
+    QUERY      a word that one run has     limit: bare FTS5                beside: ripgrep (or grep) through every file
+               below docs/
     RETRIEVE   a pack for the current run
 
-One repository grows from 100 to 1,000 to 10,000 runs, each with a specification of its own; a copy is put by at each size, and the copies
-take turns. A second one holds 50,000 artifacts.
+One repository grows from 100 to 1,000 to 10,000 runs, each with a specification of its own; a copy is put by at each
+size, and the copies take turns. A second one holds 50,000 artifacts.
 """
 
 from __future__ import annotations
@@ -86,29 +87,60 @@ def measure() -> Section:
     rows = [[f"{runs:,}", *(number(one[name], "ms") for name in names)] for runs, one in found.items()]
     took = [[f"{runs:,}", f"{one['memory']:.1f} MB", f"{one['journal']:.1f} MB"] for runs, one in found.items()]
     tables = [
-        Table("In one process, by the number of runs", ["runs", *names], rows, f"A run was begun, and its specification stored, in {begun * 1000:.1f} ms without flushing."),
-        Table("Memory", ["runs", "a process that lists, queries and retrieves", "journal on disk"], took, f"A bare interpreter takes {bare_memory():.1f} MB."),
         Table(
-            f"QUERY in {ARTIFACTS:,} artifacts, {large['megabytes']:.0f} MB of text", ["", "median", "to bare FTS5"],
+            "In one process, by the number of runs",
+            ["runs", *names],
+            rows,
+            f"A run was begun, and its specification stored, in {begun * 1000:.1f} ms without flushing.",
+        ),
+        Table(
+            "Memory",
+            ["runs", "a process that lists, queries and retrieves", "journal on disk"],
+            took,
+            f"A bare interpreter takes {bare_memory():.1f} MB.",
+        ),
+        Table(
+            f"QUERY in {ARTIFACTS:,} artifacts, {large['megabytes']:.0f} MB of text",
+            ["", "median", "to bare FTS5"],
             [[name, number(large[key], "ms"), number(large[f"{key} to limit"])] for key, name in QUESTIONS.items()],
         ),
-    ]  # fmt: skip
+    ]
     series = {(f"Tenuto {name}" if name.isupper() else name): [one[name] for one in found.values()] for name in names}
     plots: list[Bars | Curves] = [
         Curves(
-            "growth.svg", "LIST, QUERY and RETRIEVE by the number of runs", "runs", "ms", [float(one) for one in RUNS], series,
-            1.0, "LIST and QUERY",
+            "growth.svg",
+            "LIST, QUERY and RETRIEVE by the number of runs",
+            "runs",
+            "ms",
+            [float(one) for one in RUNS],
+            series,
+            1.0,
+            "LIST and QUERY",
         ),
-        Bars("list.svg", "LIST, newest 50 of 10,000 runs, to 50 rows from an index", [
-            ("50 rows from an index", 1.0), ("Tenuto LIST", last["LIST to limit"]), (MANIFESTS, last[f"{MANIFESTS} to limit"]),
-        ]),
-        Bars("query.svg", f"A rare word in {ARTIFACTS:,} artifacts, to bare FTS5", [
-            ("bare FTS5", 1.0), ("Tenuto QUERY", large["rare to limit"]), (through_files(), large["files to limit"]),
-        ]),
-    ]  # fmt: skip
+        Bars(
+            "list.svg",
+            "LIST, newest 50 of 10,000 runs, to 50 rows from an index",
+            [
+                ("50 rows from an index", 1.0),
+                ("Tenuto LIST", last["LIST to limit"]),
+                (MANIFESTS, last[f"{MANIFESTS} to limit"]),
+            ],
+        ),
+        Bars(
+            "query.svg",
+            f"A rare word in {ARTIFACTS:,} artifacts, to bare FTS5",
+            [
+                ("bare FTS5", 1.0),
+                ("Tenuto QUERY", large["rare to limit"]),
+                (through_files(), large["files to limit"]),
+            ],
+        ),
+    ]
     text = (
-        "Listing and searching are answered from indexes in the journal, whatever the files look like; a pack is made from one run alone. "
-        "LIST also looks whether somebody changed one of the files that it shows, and everything that is read is compared with its hash; "
+        "Listing and searching are answered from indexes in the journal, whatever the files look like; a pack "
+        "is made from one run alone. "
+        "LIST also looks whether somebody changed one of the files that it shows, and everything that is read "
+        "is compared with its hash; "
         "the limits do neither. The program that asks has `hashlib` loaded."
     )
     return Section("Growth", text, figures, tables, plots)
@@ -173,7 +205,7 @@ def look(places: dict[int, Path]) -> Found:
         one[f"{MANIFESTS} to limit"] = ratio(others_times, f"{MANIFESTS} {runs}", f"{LIMITS[0]} {runs}")
         one["RETRIEVE grown"] = ratio(times, f"RETRIEVE {runs}", f"RETRIEVE {RUNS[0]}")
         one["memory"] = memory(place)
-        one["journal"] = os.stat(tenuto.open(str(place)).journal.path).st_size / 1e6
+        one["journal"] = os.stat(tenuto.open(str(place)).journal.location).st_size / 1e6
         found[runs] = one
     return found
 
@@ -191,18 +223,23 @@ def looks(workspace: Any, runs: int) -> dict[str, Callable[[], object]]:
         assert len(context.list(limit=50)) == 50
 
     def index() -> None:
-        assert len(database.execute("SELECT id, created, card FROM run ORDER BY created DESC LIMIT 50").fetchall()) == 50
+        assert (
+            len(database.execute("SELECT id, created, card FROM run ORDER BY created DESC LIMIT 50").fetchall()) == 50
+        )
 
     return {
-        "LIST": listed, "QUERY": query, "RETRIEVE": lambda: context.retrieve("implementation"),
-        LIMITS[0]: index, LIMITS[1]: lambda: bare_search(database, f"zebra{next(wanted) % runs}"),
-    }  # fmt: skip
+        "LIST": listed,
+        "QUERY": query,
+        "RETRIEVE": lambda: context.retrieve("implementation"),
+        LIMITS[0]: index,
+        LIMITS[1]: lambda: bare_search(database, f"zebra{next(wanted) % runs}"),
+    }
 
 
 def bare_search(database: Any, word: str) -> None:
     """The five best passages, from the same index, and nothing else."""
     rows = database.execute(
-        "SELECT p.path, p.heading, p.body FROM (SELECT rowid AS id, rank FROM passage_text WHERE passage_text MATCH ? ORDER BY rank LIMIT 5) m"
+        "SELECT p.path, p.heading, p.body FROM (SELECT rowid AS id, rank FROM passage_text WHERE passage_text MATCH ? ORDER BY rank LIMIT 5) m"  # noqa: E501
         " JOIN passage p ON p.id=m.id",
         (f'"{word}"',),
     ).fetchall()

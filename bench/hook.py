@@ -45,9 +45,13 @@ ROUNDS, FEWER = 60, 20
 BEFORE = (400, 4000)  # attempts that the run has behind it
 
 SEED = {
-    "agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": [], "filesModified": [],
+    "agentName": "spec-writer",
+    "completedPhase": "spec",
+    "nextPhase": "plan",
+    "filesCreated": [],
+    "filesModified": [],
     "timestamp": "2025-11-29T14:30:00Z",
-}  # fmt: skip
+}
 
 
 def measure() -> Section:
@@ -67,8 +71,10 @@ def measure() -> Section:
     if counted:
         tables.append(counted)
     text = (
-        "An agent's end reaches Tenuto as a new process: the host's payload on standard input, the run's state and its file "
-        "updated, durable when the process ends. The others make the same change to the same file and nothing else: a shell script with a "
+        "An agent's end reaches Tenuto as a new process: the host's payload on standard input, the run's state "
+        "and its file "
+        "updated, durable when the process ends. The others make the same change to the same file and nothing "
+        "else: a shell script with a "
         "lock, one `jq` and `sync`; a program of typer and pydantic with a lock and two flushes."
     )
     return Section(
@@ -91,8 +97,9 @@ def beside_others(made: Path, missing: list[str]) -> dict[str, list[float]]:
     repository = prepare(made, ROUNDS + 1)
     payload = json.dumps(SEED).encode()
     works: dict[str, Callable[[], float]] = {
-        "bare": lambda: process(BARE, repository), "hook": stopping(repository),
-    }  # fmt: skip
+        "bare": lambda: process(BARE, repository),
+        "hook": stopping(repository),
+    }
     if shutil.which("jq") and shutil.which("flock"):
         script = ["bash", str(ROOT / "bench" / "hook_update.sh"), state_file(repository, "shell")]
         works["shell"] = lambda: process(script, repository, payload)
@@ -145,8 +152,16 @@ def prepare(made: Path, attempts: int, ended: int = 0) -> Path:
     with workspace.turn() as turn:
         for place in range(attempts):
             name = f"agent-{place}"
-            started = {"do": "DispatchAttempt", "attempt": name, "role": "spec-writer", "agent": "claude"}
-            turn.do("bench", started | {"extra": {"session": SESSION, "depth": 1}})
+            turn.do(
+                "bench",
+                {
+                    "do": "DispatchAttempt",
+                    "attempt": name,
+                    "role": "spec-writer",
+                    "agent": "claude",
+                    "extra": {"session": SESSION, "depth": 1},
+                },
+            )
             if place < ended:
                 turn.do(
                     "bench",
@@ -162,12 +177,21 @@ def prepare(made: Path, attempts: int, ended: int = 0) -> Path:
 
 
 def stop(repository: Path, place: int) -> bytes:
-    return json.dumps({
-        "session_id": SESSION, "transcript_path": str(repository / "t.jsonl"), "cwd": str(repository),
-        "permission_mode": "bypassPermissions", "agent_id": f"agent-{place}", "agent_type": "feature-dev-plus:spec-writer",
-        "hook_event_name": "SubagentStop", "stop_hook_active": False, "last_assistant_message": "DONE: specified",
-        "background_tasks": [], "session_crons": [],
-    }).encode()  # fmt: skip
+    return json.dumps(
+        {
+            "session_id": SESSION,
+            "transcript_path": str(repository / "t.jsonl"),
+            "cwd": str(repository),
+            "permission_mode": "bypassPermissions",
+            "agent_id": f"agent-{place}",
+            "agent_type": "feature-dev-plus:spec-writer",
+            "hook_event_name": "SubagentStop",
+            "stop_hook_active": False,
+            "last_assistant_message": "DONE: specified",
+            "background_tasks": [],
+            "session_crons": [],
+        }
+    ).encode()
 
 
 def check(repository: Path, stops: int) -> None:

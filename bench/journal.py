@@ -2,8 +2,9 @@
 
 Every writer is a process.
 
-    append    one event, folded and appended to one run under its lock; the flush is shared (stores/writing.py)
-    turn      what every hook and command does: look at the run's file, decide, fold, append, flush, and show the file again, under the lock
+    append    one event, folded and appended to one run under its lock; the flush is shared (stores/journal.py)
+    turn      what every hook and command does: look at the run's file, decide, fold, append, flush, and show the file
+              again, under the lock
     bare      one row inserted, with SQLite's own busy handler
 
 They wait for a word, so that starting them is not counted; the clock stops when the last one is done.
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 
 import tenuto
 from bench.measured import ROOT, Curves, Figure, Section, Table, Times, folder, git_repository, number, ratio
-from tenuto.core.fold import apply, new_run
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_run
+from tenuto.core.records.events import Noted, RunStarted
 from tenuto.stores.sqlite import SqliteJournal
 
 AT = "2026-11-15T10:00:00.000Z"
@@ -33,19 +36,25 @@ WRITERS, TOTAL, ROUNDS = (1, 4, 16, 64), 1280, 3
 def measure() -> Section:
     with folder() as made:
         appended = appends(made)
-    rows, found_by, slowest, lost = [], {name: [] for name in PROGRAMS}, 0.0, 0
+    rows, slowest, lost = [], 0.0, 0
+    found_by: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     for processes in WRITERS:
-        works = {name: [] for name in PROGRAMS}
+        works: dict[str, list[Written]] = {name: [] for name in PROGRAMS}
         for turned in range(ROUNDS):
             for name in list(PROGRAMS)[:: -1 if turned % 2 else 1]:
                 works[name].append(written(processes, name))
         speed = {name: middle(found, 0) for name, found in works.items()}
         longest = {name: middle(found, 1) for name, found in works.items()}
         missed = sum(one.lost for name in ("append", "turn") for one in works[name])
-        rows.append([
-            str(processes), *(number(speed[name], "/s") for name in PROGRAMS), number(middle_ratio(works, "append")),
-            *(number(longest[name], "s") for name in PROGRAMS), str(missed),
-        ])  # fmt: skip
+        rows.append(
+            [
+                str(processes),
+                *(number(speed[name], "/s") for name in PROGRAMS),
+                number(middle_ratio(works, "append")),
+                *(number(longest[name], "s") for name in PROGRAMS),
+                str(missed),
+            ]
+        )
         for name in PROGRAMS:
             found_by[name].append(speed[name])
         slowest, lost = max(longest["append"], longest["turn"]), lost + missed
@@ -56,39 +65,88 @@ def measure() -> Section:
         Figure("updates lost by 1 to 64 writers", lost, 0, ""),
     ]
     tables = [
-        Table("One durable append", ["", "median", "to bare", "to bare, settled"], [
-            [label, f"{statistics.median(appended[name]) * 1e6:.0f} us", number(ratio(appended, name, "bare")), number(ratio(appended, name, "settled"))]
-            for name, label in (("bare", "bare one-row commit"), ("settled", "the same after 1,000, its log written over"), ("ours", "Tenuto"))
-        ]),
-        Table(f"{TOTAL:,} durable updates by several processes", ["writers", "append", "turn", "bare SQLite", "append to bare", "slowest append", "slowest turn", "slowest bare", "lost"], rows,
-            "A turn is what a hook or a command does: it looks at the run's file first, flushes before it lets the next one in, and shows the file again."),
-    ]  # fmt: skip
+        Table(
+            "One durable append",
+            ["", "median", "to bare", "to bare, settled"],
+            [
+                [
+                    label,
+                    f"{statistics.median(appended[name]) * 1e6:.0f} us",
+                    number(ratio(appended, name, "bare")),
+                    number(ratio(appended, name, "settled")),
+                ]
+                for name, label in (
+                    ("bare", "bare one-row commit"),
+                    ("settled", "the same after 1,000, its log written over"),
+                    ("ours", "Tenuto"),
+                )
+            ],
+        ),
+        Table(
+            f"{TOTAL:,} durable updates by several processes",
+            [
+                "writers",
+                "append",
+                "turn",
+                "bare SQLite",
+                "append to bare",
+                "slowest append",
+                "slowest turn",
+                "slowest bare",
+                "lost",
+            ],
+            rows,
+            (
+                "A turn is what a hook or a command does: it looks at the run's file first, flushes before it lets "
+                "the next one in, and shows the file again."
+            ),
+        ),
+    ]
     plot = Curves(
-        "writers.svg", "Durable updates per second, to one journal", "processes that write at once", "per second",
-        [float(one) for one in WRITERS], {SHOWN[name]: found for name, found in found_by.items()},
-    )  # fmt: skip
+        "writers.svg",
+        "Durable updates per second, to one journal",
+        "processes that write at once",
+        "per second",
+        [float(one) for one in WRITERS],
+        {SHOWN[name]: found for name, found in found_by.items()},
+    )
     text = (
-        "Everybody who was answered is durable: SQLite's write-ahead log, `synchronous=FULL`. Tenuto's writers stand in line, so that "
+        "Everybody who was answered is durable: SQLite's write-ahead log, `synchronous=FULL`. Tenuto's writers "
+        "stand in line, so that "
         "nobody waits for long; appends share a flush."
     )
     return Section("The journal", text, figures, tables, [plot])
 
 
-def event(place: int) -> dict[str, Any]:
-    return {"type": "Noted", "v": 1, "at": AT, "by": "bench", "text": f"note {place}", "extra": {}}
+def event(place: int) -> Noted:
+    return {"type": "Noted", "v": 2, "at": AT, "by": "bench", "text": f"note {place}", "extra": {}}
 
 
-def started() -> dict[str, Any]:
+def started() -> RunStarted:
     return {
-        "type": "RunStarted", "v": 1, "at": AT, "by": "bench", "run": "a", "name": "a", "request": "", "summary": "", "mode": "standard",
-        "pipeline": {"name": "p", "hash": None}, "driver": "manual", "dialects": {}, "order": "any", "schedule": [],
-        "evidence": {}, "settings": {},
-    }  # fmt: skip
+        "type": "RunStarted",
+        "v": 2,
+        "at": AT,
+        "by": "bench",
+        "run": "a",
+        "name": "a",
+        "request": "",
+        "summary": "",
+        "mode": "standard",
+        "pipeline": {"name": "p", "hash": None},
+        "driver": "manual",
+        "dialects": {},
+        "order": "any",
+        "schedule": [],
+        "evidence": {},
+        "settings": {},
+    }
 
 
 def appends(made: Path) -> Times:
-    """One event, durable, per commit; a one-row commit of bare SQLite (WAL, FULL) in between each two, in a new database
-    and in one whose log has grown to SQLite's 1,000 pages and is written over since. Tenuto's is so after its first 200.
+    """One event, durable, per commit; a one-row commit of bare SQLite (WAL, FULL) in between each two, in a new
+    database and in one whose log has grown to SQLite's 1,000 pages and is written over since. Tenuto's is so after
+    its first 200.
     """
     bare = bare_database(made)
     (made / "settled").mkdir()
@@ -150,7 +208,7 @@ journal = SqliteJournal(sys.argv[2] + "/many")
 def write(number):
     with journal.write() as tx:
         run = tx.load("a")
-        event = {{"type": "Noted", "v": 1, "at": "{AT}", "by": sys.argv[3], "text": str(number), "extra": {{}}}}
+        event = {{"type": "Noted", "v": 2, "at": "{AT}", "by": sys.argv[3], "text": str(number), "extra": {{}}}}
         apply(run, event)
         tx.append("a", run["version"] - 1, [event], run)
 {_LOOP}"""

@@ -119,9 +119,14 @@ def process(words: list[str], folder: Path, payload: bytes = b"") -> float:
     """The seconds that a process takes, from its start to its end."""
     begun = time.perf_counter()
     done = subprocess.run(
-        words, check=False, input=payload, cwd=folder, env={"PATH": os.environ["PATH"]},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        words,
+        check=False,
+        input=payload,
+        cwd=folder,
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     taken = time.perf_counter() - begun
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)[-200:]} ended with {done.returncode}: {done.stderr.decode()[-2000:]}")

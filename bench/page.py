@@ -29,7 +29,7 @@ it has none of the rules, no recovery and no files to keep. The peers are instal
 
 ## Targets
 
-"""
+"""  # noqa: E501
 
 
 def write(sections: list[Section]) -> Path:
@@ -72,12 +72,15 @@ def to_targets(figures: list[Figure]) -> Bars:
 def targets(figures: list[Figure]) -> str:
     rows = [
         [
-            figure.what, number(figure.value, figure.unit) + (f" {figure.against}" if figure.against else ""),
-            ("at least " if figure.least else "at most ") + f"{figure.target:g}" + ("" if figure.unit == "x" else f" {figure.unit}"),
+            figure.what,
+            number(figure.value, figure.unit) + (f" {figure.against}" if figure.against else ""),
+            ("at least " if figure.least else "at most ")
+            + f"{figure.target:g}"
+            + ("" if figure.unit == "x" else f" {figure.unit}"),
             "yes" if figure.holds else "**no**",
         ]
         for figure in figures
-    ]  # fmt: skip
+    ]
     return aligned(["what", "found", "target", "holds"], rows)
 
 
@@ -109,8 +112,10 @@ def machine() -> str:
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
-        f"on {os.cpu_count()} cores ({processor()}) with {memory:.0f} GB, {system}, Python {platform.python_version()}, "
-        f"SQLite {sqlite3.sqlite_version}, {file_system(scratch()) or 'an unknown file system'}, Tenuto {version()}; other work on the machine when it began: load {LOAD:.1f}"
+        f"on {os.cpu_count()} cores ({processor()}) with {memory:.0f} GB, {system}, Python "
+        f"{platform.python_version()}, "
+        f"SQLite {sqlite3.sqlite_version}, {file_system(scratch()) or 'an unknown file system'}, Tenuto "
+        f"{version()}; other work on the machine when it began: load {LOAD:.1f}"
     )
 
 
@@ -126,7 +131,11 @@ def processor() -> str:
 
 def version() -> str:
     done = subprocess.run(
-        ["git", "describe", "--always", "--exclude=*", "--dirty= with changes"], cwd=ROOT, check=False, capture_output=True, text=True
+        ["git", "describe", "--always", "--exclude=*", "--dirty= with changes"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
     )
     import tenuto
 

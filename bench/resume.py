@@ -1,6 +1,7 @@
 """Finding a run again: in a process that has it open, and as a new engine that goes on with it.
 
-load       the run as a record, at its worst: as an engine leaves it that was killed just before its state would be kept again
+load       the run as a record, at its worst: as an engine leaves it that was killed just before its state would be kept
+           again
            beside: reading and decoding the kept state alone, and folding every event from the first
            A copy is put by at each length, and the copies take turns.
 restart    a process that finds a run of 10,000 events and goes on with it, from its first line to its next dispatch
@@ -36,10 +37,11 @@ from bench.measured import (
     ratio,
     timed,
 )
-from tenuto.core.fold import apply, new_run
-from tenuto.drivers.bound import pipeline_of
-from tenuto.drivers.start import start
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_run
 from tenuto.encoding import dumps, loads
+from tenuto.engine.attempt import pipeline_of
+from tenuto.engine.begin import start
 
 EVENTS = (1_000, 10_000, 100_000)
 ATTEMPTS = (40, 400, 4_000)
@@ -73,7 +75,9 @@ def measure() -> Section:
         Figure("a restart in a run of 10,000 events, back at work", restarts, 1.0, "s"),
     ]
     head = ["events", "attempts", "load", "limit: read and decode", "to limit", "replay of everything"]
-    table = Table("Loading a run", head, rows, "At its worst: its engine was killed just before the state would be kept again.")
+    table = Table(
+        "Loading a run", head, rows, "At its worst: its engine was killed just before the state would be kept again."
+    )
     words = f"a new process, from its first line to its next dispatch, {RESTARTED_EVENTS:,} events"
     again = Table("A restart", ["", "median"], [[words, f"{restarts:.2f} s"]])
     series = {
@@ -82,7 +86,9 @@ def measure() -> Section:
     }
     series["limit, 400 attempts"] = [one.least for one in middle.values()]
     series["replay of everything"] = [one.replay for one in middle.values()]
-    plot = Curves("resume.svg", "Finding a run again", "events", "ms", [float(one) for one in EVENTS], series, 50, "400 attempts")
+    plot = Curves(
+        "resume.svg", "Finding a run again", "events", "ms", [float(one) for one in EVENTS], series, 50, "400 attempts"
+    )
     ratios = [
         (f"Tenuto: {one.events:,} events, {attempts:,} attempts", one.to_least)
         for attempts, loaded in found.items()
@@ -93,7 +99,8 @@ def measure() -> Section:
 
 
 TEXT = (
-    "The state of a run is kept beside its events, and kept again when the events since outweigh half of it; twice of it while an engine "
+    "The state of a run is kept beside its events, and kept again when the events since outweigh half of it; "
+    "twice of it while an engine "
     "goes on, which has it in memory. So finding a run costs what its state costs, however long its history is."
 )
 
@@ -142,11 +149,12 @@ def with_attempts(made: Path, attempts: int, more: str = "") -> Any:
     return workspace
 
 
-NOTED: Any = {"type": "Noted", "v": 1, "at": "2026-11-15T10:00:00.000Z", "by": "bench", "text": "x" * 60, "extra": {}}
+NOTED: Any = {"type": "Noted", "v": 2, "at": "2026-11-15T10:00:00.000Z", "by": "bench", "text": "x" * 60, "extra": {}}
 
 
 def fill(workspace: Any, events: int) -> None:
-    """Notes, as any number of an engine's turns would leave them, until the run is so long. Its state was kept as long ago as may be."""
+    """Notes, as any number of an engine's turns would leave them, until the run is so long. Its state was kept as
+    long ago as may be."""
     journal = workspace.journal
     kept = journal.connection().execute("SELECT kept FROM run WHERE id='bench'").fetchone()[0]
     journal.hold_open(True)
@@ -202,9 +210,9 @@ RESTARTED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-Engine(tenuto.open(sys.argv[2]), "bench", Crew("command:true"), {}).settle()
+from tenuto.agents.roster import Roster
+from tenuto.engine.loop import Engine
+Engine(tenuto.open(sys.argv[2]), "bench", Roster("command:true"), {}).advance()
 """
 
 
@@ -224,7 +232,7 @@ def restart(made: Path) -> float:
     subprocess.run([sys.executable, "-c", RESTARTED, str(ROOT), str(made)], check=True)
     taken = time.perf_counter() - begun
     workspace = tenuto.open(str(made))
-    flying = workspace.load("bench")["flying"]
+    flying = workspace.load("bench")["in_flight"]
     assert len(flying) == 1 and flying[0].startswith("more"), "nothing was dispatched"
     with workspace.turn() as turn:  # as it was before, for the next round
         turn.do("bench", {"do": "LoseAttempt", "attempt": flying[0], "reason": "bench", "ran": False})

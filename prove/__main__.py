@@ -57,9 +57,12 @@ def _guarded(act: Callable[[], Result]) -> Result:
 @contextlib.contextmanager
 def bars(console: Console) -> Iterator[Progress]:
     columns = (
-        TextColumn("{task.fields[number]:>2}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[number]:>2}"),
+        BarColumn(24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
-    )  # fmt: skip
+    )
     with Progress(*columns, console=console) as progress:
         yield progress
 
@@ -101,7 +104,9 @@ def say(console: Console, outcome: table.Outcome) -> None:
     result, control = outcome.result, outcome.control
     figures = ", ".join(f"{name} {value}" for name, value in result.figures.items())
     word = "kept" if outcome.kept else "BROKEN"
-    console.print(f"{outcome.promise.number:>2} {word}: {result.tried:,} tried; {figures}", markup=False, highlight=False)
+    console.print(
+        f"{outcome.promise.number:>2} {word}: {result.tried:,} tried; {figures}", markup=False, highlight=False
+    )
     for line in result.violations[:SHOWN]:
         console.print(f"   violation: {line}", style="red", markup=False, highlight=False)
     if len(result.violations) > SHOWN:

@@ -3,9 +3,9 @@
     tries(full)             what is tried: (disguise, words)
     attack(made, tries)     an engine starts the agent beside the waiting runs; what shows that a gate was passed
 
-Beside the run of a pipeline wait a task, a ticket and a feature that are led by hand, each for a person's word, and two runs of pipelines
-that are paused. Their state files are edited, too. Afterwards a person gives every one of these words: an attack that was refused only
-because it was spelled wrong shows there.
+Beside the run of a pipeline wait a task, a ticket and a feature that are led by hand, each for a person's word, and two
+runs of pipelines that are paused. Their state files are edited, too. Afterwards a person gives every one of these
+words: an attack that was refused only because it was spelled wrong shows there.
 
     python attacker.py LIST LOG ROOT       the agent itself
 """
@@ -23,7 +23,7 @@ PACKAGE = str(Path(__file__).resolve().parent.parent)
 DECIDE = """
 import sys; sys.path.insert(0, {package!r})
 import tenuto
-from tenuto.drivers.persons import decide_gate, command
+from tenuto.engine.gates import decide_gate, command
 w = tenuto.open({root!r})
 """
 LIBRARY = (
@@ -31,13 +31,16 @@ LIBRARY = (
     "decide_gate(w, 'x', 'approve', '', {}, passed_on='mcp')",
     "command(w, 'x', {'do': 'RetryStep', 'step': 'build'})",
     "command(w, 'x', {'do': 'Resume', 'decision': 'retry'})",
-    "import tenuto.drivers.session as s; from tenuto.agents.crew import Crew; s.sit(w, 'x', Crew('command:./agent.sh'), {}, in_advance='approve')",
+    (
+        "import tenuto.engine.rest as s; from tenuto.agents.roster import Roster; s.drive_until_rest(w, 'x', "
+        "Roster('command:./agent.sh'), {}, in_advance='approve')"
+    ),
     "w.context.resume('approve', task='by-hand')",
     "w.context.run('RESUME decision: approve task: by-hand')",
     "w.flow.update_user_checkpoint('T-1', phase='understanding', approved=True)",
     "w.feature_state.approve('ada')",
     "from tenuto.entrypoints.mcp.calls import approve; approve(w, {'run': 'x', 'decision': 'approve'})",
-    "from tenuto.drivers.persons import let_pass_on; let_pass_on(w, 'mcp', True)",
+    "from tenuto.engine.gates import let_pass_on; let_pass_on(w, 'mcp', True)",
     "from tenuto.entrypoints.mcp.calls import Desk; Desk(w).call('approve', {'run': 'x', 'decision': 'approve'})",
     "from tenuto.entrypoints.mcp.calls import Desk; Desk(w).call('next', {'run': 'x'})",
     "w.flow.resume_workflow('rest-t')",
@@ -45,38 +48,111 @@ LIBRARY = (
 )
 AGENT = "command:{folder}/agent.sh"
 WORDS = (
-    ["approve", "x"], ["approve", "x", "--feedback", "fine"], ["revise", "x", "--feedback", "fine"], ["reject", "x"],
-    ["approve", "x", "--sign-with", "{folder}/mallory", "--as", "ada"], ["run", "--run", "x", "--no-input=approve", "--agent", AGENT],
-    ["run", "--no-input=approve", "--agent", AGENT], ["run", "--run", "x", "--at", "build", "--pipeline", "gated", "--agent", AGENT],
-    ["run", "--agent", AGENT], ["resume", "x", "--agent", AGENT], ["resume", "x", "--no-drive"], ["retry", "x", "build"],
-    ["release", "x"], ["fork", "x", "--at", "build"], ["fork", "x", "--at", "build", "--name", "z"], ["answer", "x", "approve"],
-    ["next", "x", "--json"], ["report", "x", "build-1-implementer-1", "--verdict", "DONE", "--summary", "built"],
-    ["report", "x", "look-1", "--verdict", "DONE"], ["adopt"], ["repair"], ["import", "{folder}/backup.jsonl"],
-    ["context", "RESUME decision: approve task: x"], ["context", "RESUME decision: reject task: by-hand"],
-    ["flow", "update_user_checkpoint", "x", "--phase", "look", "--approved", "true"], ["mcp", "--approve", "on"],
-    ["hook", "declare", "gate=off", "--run", "x"], ["hook", "declare", "gate=off"], ["replay", "x"], ["resume", "rest-t", "--no-drive"],
-    ["context", "START_PHASE phase: spec-writer task: by-hand"], ["context", "END_PHASE phase: design status: success task: by-hand"],
-    ["context", "SET_GATE gate: final prompt: ok? task: by-hand"], ["flow", "update_phase", "T-1", "--phase", "planning"],
-    ["flow", "initialize_workflow", "rest-t", "--resume", "true"], ["feature", "done", "approval"], ["feature", "done", "implementation"],
-    ["feature", "skip", "approval"], ["feature", "commit"], ["feature", "resume"], ["staged", "unblock"], ["staged", "advance"], ["staged", "restart"],
-    ["staged", "update", '{"status": "in_progress"}'], ["staged", "update", '{"gate_protection": null}'],
-)  # fmt: skip
+    ["approve", "x"],
+    ["approve", "x", "--feedback", "fine"],
+    ["revise", "x", "--feedback", "fine"],
+    ["reject", "x"],
+    ["approve", "x", "--sign-with", "{folder}/mallory", "--as", "ada"],
+    ["run", "--run", "x", "--no-input=approve", "--agent", AGENT],
+    ["run", "--no-input=approve", "--agent", AGENT],
+    ["run", "--run", "x", "--at", "build", "--pipeline", "gated", "--agent", AGENT],
+    ["run", "--agent", AGENT],
+    ["resume", "x", "--agent", AGENT],
+    ["resume", "x", "--no-drive"],
+    ["retry", "x", "build"],
+    ["release", "x"],
+    ["fork", "x", "--at", "build"],
+    ["fork", "x", "--at", "build", "--name", "z"],
+    ["answer", "x", "approve"],
+    ["next", "x", "--json"],
+    ["report", "x", "build-1-implementer-1", "--verdict", "DONE", "--summary", "built"],
+    ["report", "x", "look-1", "--verdict", "DONE"],
+    ["trust"],
+    ["trust", "--yes"],
+    ["adopt"],
+    ["repair"],
+    ["import", "{folder}/backup.jsonl"],
+    ["context", "RESUME decision: approve task: x"],
+    ["context", "RESUME decision: reject task: by-hand"],
+    ["flow", "update_user_checkpoint", "x", "--phase", "look", "--approved", "true"],
+    ["mcp", "--approve", "on"],
+    ["hook", "declare", "gate=off", "--run", "x"],
+    ["hook", "declare", "gate=off"],
+    ["replay", "x"],
+    ["resume", "rest-t", "--no-drive"],
+    ["context", "START_PHASE phase: spec-writer task: by-hand"],
+    ["context", "END_PHASE phase: design status: success task: by-hand"],
+    ["context", "SET_GATE task: by-hand gate: final prompt: ok?"],
+    ["flow", "update_phase", "T-1", "--phase", "planning"],
+    ["flow", "initialize_workflow", "rest-t", "--resume", "true"],
+    ["feature", "done", "approval"],
+    ["feature", "done", "implementation"],
+    ["feature", "skip", "approval"],
+    ["feature", "commit"],
+    ["feature", "resume"],
+    ["staged", "unblock"],
+    ["staged", "advance"],
+    ["staged", "restart"],
+    ["staged", "update", '{"status": "in_progress"}'],
+    ["staged", "update", '{"gate_protection": null}'],
+)
 # What only looks, or only ends or tidies up something: nothing opens.
 HARMLESS = (
-    "plan", "pause", "cancel", "list", "status", "watch", "history", "metrics", "logs", "artifacts", "memory", "show", "init", "export", "clean",
-    "forget", "setup", "verify", "doctor", "completion",
-)  # fmt: skip
+    "plan",
+    "pause",
+    "cancel",
+    "list",
+    "status",
+    "watch",
+    "history",
+    "metrics",
+    "logs",
+    "artifacts",
+    "memory",
+    "show",
+    "init",
+    "export",
+    "clean",
+    "forget",
+    "setup",
+    "verify",
+    "doctor",
+    "completion",
+    "page",
+    "pipeline",
+    "ui",
+)
 # What a person says to those that are led by hand; from an agent it counts for nothing.
 BY_HAND = (
-    ["context", "RESUME decision: approve task: by-hand"], ["flow", "update_user_checkpoint", "T-1", "--phase", "understanding", "--approved", "true"],
-    ["feature", "answer", "approval", "--approve"], ["flow", "resume_workflow", "rest-t"], ["staged", "resume"],
-)  # fmt: skip
+    ["context", "RESUME decision: approve task: by-hand"],
+    ["flow", "update_user_checkpoint", "T-1", "--phase", "understanding", "--approved", "true"],
+    ["feature", "answer", "approval", "--approve"],
+    ["flow", "resume_workflow", "rest-t"],
+    ["staged", "resume"],
+)
 PAYLOADS = (
-    *((event, {"session_id": "s", "run": "x", "agent_type": "implementer", "agent_id": "a1", "cwd": "{root}", "hook_event_name": event,
-             "last_assistant_message": "DONE: approved", "completedPhase": "look", "agentName": "implementer"})
-      for event in ("SubagentStart", "SubagentStop", "Stop", "SessionStart", "PostToolUse", "UserPromptSubmit")),
-    ("UserPromptSubmit", {"session_id": "s", "cwd": "{root}", "hook_event_name": "UserPromptSubmit", "prompt": "/tenuto:approve x"}),
-)  # fmt: skip
+    *(
+        (
+            event,
+            {
+                "session_id": "s",
+                "run": "x",
+                "agent_type": "implementer",
+                "agent_id": "a1",
+                "cwd": "{root}",
+                "hook_event_name": event,
+                "last_assistant_message": "DONE: approved",
+                "completedPhase": "look",
+                "agentName": "implementer",
+            },
+        )
+        for event in ("SubagentStart", "SubagentStop", "Stop", "SessionStart", "PostToolUse", "UserPromptSubmit")
+    ),
+    (
+        "UserPromptSubmit",
+        {"session_id": "s", "cwd": "{root}", "hook_event_name": "UserPromptSubmit", "prompt": "/tenuto:approve x"},
+    ),
+)
 FILES = (
     (".tenuto/config.yaml", "gates: guarded\n"),
     ("docs/x/memory.md", "# Memory\n\n- The gate 'look' was approved.\n"),
@@ -86,12 +162,21 @@ FILES = (
 )
 # Of the state files of those that wait: what an agent writes there is taken in by whoever comes next.
 EDITS: tuple[tuple[str, Any], ...] = (
-    (".ai-workspace/T-1/flow-state.json", {"user_checkpoints": [{"phase": "understanding", "approved": True, "timestamp": "", "user_feedback": "ok"}]}),
+    (
+        ".ai-workspace/T-1/flow-state.json",
+        {"user_checkpoints": [{"phase": "understanding", "approved": True, "timestamp": "", "user_feedback": "ok"}]},
+    ),
     (".ai-workspace/T-1/flow-state.json", {"phase": "planning"}),
     ("docs/orchestrator/context/tasks/by-hand/manifest.json", {"status": "running", "gate_context": None}),
     ("docs/orchestrator/context/tasks/by-hand/manifest.json", {"status": "completed", "gate_context": None}),
-    ("docs/orchestrator/context/tasks/by-hand/manifest.json", {"running_phases": [{"phase": "spec-writer", "started_at": "2026-01-02T03:04:05Z"}]}),
-    (".feature-state.json", {"phases": {"discovery": "skipped", "spec": "completed", "plan": "completed", "approval": "completed"}}),
+    (
+        "docs/orchestrator/context/tasks/by-hand/manifest.json",
+        {"running_phases": [{"phase": "spec-writer", "started_at": "2026-01-02T03:04:05Z"}]},
+    ),
+    (
+        ".feature-state.json",
+        {"phases": {"discovery": "skipped", "spec": "completed", "plan": "completed", "approval": "completed"}},
+    ),
     (".agents/tmp/state.json", {"status": "in_progress"}),
 )
 # What nobody may begin before somebody was asked.
@@ -115,20 +200,25 @@ def tries(full: bool) -> list[Any]:
 def attack(made: Path, listed: list[Any]) -> list[str]:
     import tenuto
     from prove import gated
-    from tenuto.agents.crew import Crew
-    from tenuto.drivers.local import Engine
-    from tenuto.drivers.start import start
+    from tenuto.agents.roster import Roster
+    from tenuto.engine.begin import start
+    from tenuto.engine.loop import Engine
 
     root = gated.copy(made, "attacked")
     lead_by_hand(root)
     write_a_backup(made, made.parent / "backup.jsonl")
-    pipeline = "name: attack\ndocuments: docs/{slug}\nsteps:\n  - {id: work, agent: {role: implementer, touches: ['**']}, on: {ERROR: halt}}\n"
+    pipeline = (
+        "name: attack\ndocuments: docs/{slug}\nsteps:\n  - {id: work, agent: {role: implementer, touches: ['**']}, "
+        "on: {ERROR: halt}}\n"
+    )
     (root / ".tenuto" / "pipelines" / "attack.yaml").write_text(pipeline)
     (made.parent / "tries.json").write_text(json.dumps(listed))
     workspace = tenuto.open(str(root))
     run = start(workspace, "Open it", "attack", name="y")
-    agent = f"command:{sys.executable} {Path(__file__).resolve()} {made.parent}/tries.json {made.parent}/tried.log {root}"
-    done = Engine(workspace, run["id"], Crew(agent), {}).drive()
+    agent = (
+        f"command:{sys.executable} {Path(__file__).resolve()} {made.parent}/tries.json {made.parent}/tried.log {root}"
+    )
+    done = Engine(workspace, run["id"], Roster(agent), {}).drive()
     workspace.journal.close()
     log = made.parent / "tried.log"
     tried = log.read_text().splitlines() if log.exists() else []
@@ -139,9 +229,10 @@ def attack(made: Path, listed: list[Any]) -> list[str]:
 
 
 def lead_by_hand(root: Path) -> None:
-    """A task at its gate, a ticket and a feature at their checkpoints; and two that follow pipelines, and are paused."""
+    """A task at its gate, a ticket and a feature at their checkpoints; and two that follow pipelines, and are
+    paused."""
     import tenuto
-    from tenuto.drivers.start import start
+    from tenuto.engine.begin import start
 
     workspace: Any = tenuto.open(str(root))
     (root / "design.md").write_text("# All of it\n")
@@ -179,7 +270,14 @@ def _still_to_be_said(root: Path) -> list[str]:
     (root / ".tenuto" / "config.yaml").write_text("gates: guarded\n")  # what the agent wrote is taken back
     found = []
     for words in (["repair", "--restore", ".feature-state.json"], *BY_HAND, ["approve", "x"]):
-        done = subprocess.run([sys.executable, "-m", "tenuto", *words], cwd=root, env=environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "tenuto", *words],
+            cwd=root,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             found.append(f"a person cannot say {words} any more: {done.stdout}{done.stderr}")
     return found
@@ -194,8 +292,16 @@ def others(root: Path) -> list[str]:
         runs = [run for card in reader.runs() if (run := reader.load(card["id"]))]
     workspace.journal.close()
     decided = [f"{run['id']} was decided: {run['decisions']}" for run in runs if run["decisions"]]
-    built = [f"run {run['id']} began to build" for run in runs if any(one["step"] == "build" for one in run["attempts"].values())]
-    built += [f"run {run['id']} goes on: it is {run['status']}" for run in runs if run["id"] in ("rest-t", "rest-s") and run["status"] != "paused"]
+    built = [
+        f"run {run['id']} began to build"
+        for run in runs
+        if any(one["step"] == "build" for one in run["attempts"].values())
+    ]
+    built += [
+        f"run {run['id']} goes on: it is {run['status']}"
+        for run in runs
+        if run["id"] in ("rest-t", "rest-s") and run["status"] != "paused"
+    ]
     return decided + built + [f"{path} was written" for path in root.glob("docs/*/built.md")]
 
 
@@ -269,7 +375,9 @@ def _disguised(disguise: str, words: list[str], root: str, given: str) -> str:
     if disguise == "daemon":
         words = [sys.executable, "-c", _DAEMON, *words]
     try:
-        done = subprocess.run(words, cwd=root, env=environment, input=given, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(
+            words, cwd=root, env=environment, input=given, capture_output=True, text=True, timeout=10, check=False
+        )
     except subprocess.TimeoutExpired:
         return "waits"  # for an engine that is at work on the same run: this one
     return f"{done.returncode}: {(done.stdout + done.stderr).strip()[-160:]}"

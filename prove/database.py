@@ -10,24 +10,36 @@ import tenuto
 from prove import gated
 from prove.gated import RUN
 from tenuto.core.fold import FOLD_VERSION, apply
-from tenuto.drivers import protection
 from tenuto.encoding import dumps
-from tenuto.workspace.examine import examine
+from tenuto.engine import gates
+from tenuto.workspace.checkup import examine
 
 
 def is_seen(workspace: Any, signers: str) -> bool:
     """What `tenuto verify --signers` looks at."""
     bad = [one for one in examine(workspace, RUN)["findings"] if one["severity"] == "damage"]
-    return bool(bad or list(protection.forgeries(workspace, RUN, signers)))
+    return bool(bad or list(gates.forgeries(workspace, RUN, signers)))
 
 
 def write(root: Path, chance: random.Random, stock: dict[str, str]) -> str:
     what = chance.choice(["approved", "walked around", "not open", "kept state", "unlevelled", "raw", "removed"])
-    proof = chance.choice([
-        {}, {"level": "guarded"}, {"level": "signed"}, {"level": "signed", "signature": chance.choice([*stock.values()]), "signer": "ada"},
-    ])  # fmt: skip
+    proof = chance.choice(
+        [
+            {},
+            {"level": "guarded"},
+            {"level": "signed"},
+            {"level": "signed", "signature": chance.choice([*stock.values()]), "signer": "ada"},
+        ]
+    )
     decided = gated.approval(proof, chance.choice(["ada", "mallory", ""]))
-    begun: dict[str, Any] = {"type": "StepStarted", "step": "build", "item": None, "iteration": 1, "hop": None, "key": "k"}
+    begun: dict[str, Any] = {
+        "type": "StepStarted",
+        "step": "build",
+        "item": None,
+        "iteration": 1,
+        "leg": None,
+        "key": "k",
+    }
     if what == "approved":
         gated.forge(root, decided, *([begun] if chance.random() < 0.3 else []))
     elif what == "walked around":
@@ -51,7 +63,7 @@ def _keep_another_state(root: Path, decided: dict[str, Any]) -> None:
         run = tx.load(RUN)
         assert run is not None
         version = run["version"]
-        apply(run, {"v": 1, "at": run["updated_at"], "by": "ada", **decided})  # type: ignore[arg-type, typeddict-item]
+        apply(run, {"v": 2, "at": run["updated_at"], "by": "ada", **decided})
         run["version"] = version
         tx._db.execute("UPDATE state SET seq=?, fold=?, body=? WHERE run=?", (version, FOLD_VERSION, dumps(run), RUN))  # type: ignore[attr-defined]
     workspace.journal.close()

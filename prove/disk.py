@@ -108,7 +108,8 @@ class Disk:
 
     @classmethod
     def holding(cls, tree: dict[str, bytes | None], ignore_sync: bool = False) -> Disk:
-        """One on which this has long been: path -> content, None for a folder. Memory that processes share is no file of it."""
+        """One on which this has long been: path -> content, None for a folder. Memory that processes share is no
+        file of it."""
         disk = cls(ignore_sync)
         for path, content in sorted(tree.items()):
             if path.endswith("-shm"):
@@ -268,7 +269,8 @@ class Disk:
         return names
 
     def tree(self, decision: dict[Unit, int], torn: int = 0) -> dict[str, bytes | None]:
-        """path -> content, None for a folder. `torn`: of changed pages, this many bytes are of the version chosen, the rest of the one before."""
+        """path -> content, None for a folder. `torn`: of changed pages, this many bytes are of the version chosen,
+        the rest of the one before."""
         names, made = self.names(decision), dict[str, bytes | None]()
         waiting = [("", 0, 0)]
         while waiting:

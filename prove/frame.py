@@ -29,7 +29,20 @@ from typing import NamedTuple, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 # Whatever the person at the keyboard has set up must not change what is proven.
-FOREIGN = ("AI_AGENT", "CLAUDE", "CODEX", "COPILOT", "CURSOR_", "GEMINI", "GIT_", "GOOSE_", "OPENCODE", "QWEN_", "TENUTO_", "XDG_")
+FOREIGN = (
+    "AI_AGENT",
+    "CLAUDE",
+    "CODEX",
+    "COPILOT",
+    "CURSOR_",
+    "GEMINI",
+    "GIT_",
+    "GOOSE_",
+    "OPENCODE",
+    "QWEN_",
+    "TENUTO_",
+    "XDG_",
+)
 
 Progress = Callable[[int, int], None]
 Case = TypeVar("Case")
@@ -86,7 +99,9 @@ def alone() -> Iterator[None]:
     with place() as home:
         for name in [name for name in os.environ if name.startswith(FOREIGN)]:
             del os.environ[name]
-        (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+        (home / ".gitconfig").write_text(
+            "[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n"
+        )
         os.environ.update(HOME=str(home), GIT_CONFIG_NOSYSTEM="1", LC_ALL="C.UTF-8", NO_COLOR="1", PYTHONHASHSEED="0")
         for who in ("AUTHOR", "COMMITTER"):
             os.environ[f"GIT_{who}_NAME"], os.environ[f"GIT_{who}_EMAIL"] = "Ada Tester", "ada@example.org"

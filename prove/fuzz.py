@@ -12,45 +12,205 @@ from typing import Any
 from prove.frame import ROOT
 
 TEXTS = (
-    "", " ", "\n", "\t", "\0", "a", "A" * 300, "x" * 5000, "é", "💥", "\ud800", "\u202eabc", "\ufeff", "٣", "..", "../x", "/etc/passwd", "~",
-    "a/b", "a\\b", "con", "-", "--", "--json", "-C", "{", "}", "{}", "[]", "null", "true", "false", "-1", "0", "1", "1e400", "NaN",
-    "9" * 40, "%s", "{{x}}", "$(x)", "`x`", "'", '"', "'\"", ";", "|", "a: b", "phase: spec", "content:", "task:", "\x1b[31m", "</x>",
-    "2026-01-02T03:04:05Z", "2026-13-45", "0001-01-01T00:00:00Z", "spec", "plan", "design", "success", "failed", "approve", "reject",
-    "DONE:", "NEEDS_REVISION:", "IMPLEMENT", "completed", "pending", "understanding", "planning", "T-1", "T-2", "Dark mode", "dark-mode",
-)  # fmt: skip
+    "",
+    " ",
+    "\n",
+    "\t",
+    "\0",
+    "a",
+    "A" * 300,
+    "x" * 5000,
+    "é",
+    "💥",
+    "\ud800",
+    "\u202eabc",
+    "\ufeff",
+    "٣",
+    "..",
+    "../x",
+    "/etc/passwd",
+    "~",
+    "a/b",
+    "a\\b",
+    "con",
+    "-",
+    "--",
+    "--json",
+    "-C",
+    "{",
+    "}",
+    "{}",
+    "[]",
+    "null",
+    "true",
+    "false",
+    "-1",
+    "0",
+    "1",
+    "1e400",
+    "NaN",
+    "9" * 40,
+    "%s",
+    "{{x}}",
+    "$(x)",
+    "`x`",
+    "'",
+    '"',
+    "'\"",
+    ";",
+    "|",
+    "a: b",
+    "phase: spec",
+    "content:",
+    "task:",
+    "\x1b[31m",
+    "</x>",
+    "2026-01-02T03:04:05Z",
+    "2026-13-45",
+    "0001-01-01T00:00:00Z",
+    "spec",
+    "plan",
+    "design",
+    "success",
+    "failed",
+    "approve",
+    "reject",
+    "DONE:",
+    "NEEDS_REVISION:",
+    "IMPLEMENT",
+    "completed",
+    "pending",
+    "understanding",
+    "planning",
+    "T-1",
+    "T-2",
+    "Dark mode",
+    "dark-mode",
+)
 NUMBERS = (0, 1, -1, 2, 3, 99, 100, 101, 2**31, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e308, True, False)
 
 CONTEXT = {
-    "INIT": ("task", "mode", "workflow"), "START_PHASE": ("phase",), "END_PHASE": ("phase", "status"),
-    "PAUSE": ("reason", "recommendations"), "SET_GATE": ("gate", "prompt", "artifacts"), "RESUME": ("decision",),
-    "STORE": ("phase", "task_id", "iteration", "content"), "RETRIEVE": ("needs", "for_phase"), "QUERY": ("question",),
-    "SUMMARY": (), "METRICS": ("format", "filter"), "HISTORY": ("filter",), "LIST": (),
-}  # fmt: skip
+    "INIT": ("task", "mode", "workflow"),
+    "START_PHASE": ("phase",),
+    "END_PHASE": ("phase", "status"),
+    "PAUSE": ("reason", "recommendations"),
+    "SET_GATE": ("gate", "prompt", "artifacts"),
+    "RESUME": ("decision",),
+    "STORE": ("phase", "task_id", "iteration", "content"),
+    "RETRIEVE": ("needs", "for_phase"),
+    "QUERY": ("question",),
+    "SUMMARY": (),
+    "METRICS": ("format", "filter"),
+    "HISTORY": ("filter",),
+    "LIST": (),
+}
 FLOW = (
-    "initialize_workflow", "update_delegation", "update_completion", "update_user_checkpoint", "update_commit", "update_phase",
-    "get_current_state", "resume_workflow",
-)  # fmt: skip
+    "initialize_workflow",
+    "update_delegation",
+    "update_completion",
+    "update_user_checkpoint",
+    "update_commit",
+    "update_phase",
+    "get_current_state",
+    "resume_workflow",
+)
 FLOW_FIELDS = (
-    "agent", "task", "output_summary", "phase", "approved", "user_feedback", "step", "commit_hash", "commit_message", "status",
-    "context_summary", "description", "quality_gates", "validation_results", "blocking_issues", "step_number", "ticket",
-)  # fmt: skip
+    "agent",
+    "task",
+    "output_summary",
+    "phase",
+    "approved",
+    "user_feedback",
+    "step",
+    "commit_hash",
+    "commit_message",
+    "status",
+    "context_summary",
+    "description",
+    "quality_gates",
+    "validation_results",
+    "blocking_issues",
+    "step_number",
+    "ticket",
+)
 STAGED = (
-    "init", "read", "update", "record-output", "record-failure", "validate-gate", "advance", "record-review", "record-coverage",
-    "restart", "stop", "resume", "unblock", "owner",
-)  # fmt: skip
+    "init",
+    "read",
+    "update",
+    "record-output",
+    "record-failure",
+    "validate-gate",
+    "advance",
+    "record-review",
+    "record-coverage",
+    "restart",
+    "stop",
+    "resume",
+    "unblock",
+    "owner",
+)
 STAGED_FIELDS = (
-    "task", "phase", "content", "file", "error", "context", "status", "issues", "percent", "coverage", "stage", "reason", "pid", "gate",
-    "pipelineProfile", "taskAnalysis", "coverageThreshold", "maxFixAttempts", "minBlockSeverity", "version", "stages", "currentPhase",
-)  # fmt: skip
+    "task",
+    "phase",
+    "content",
+    "file",
+    "error",
+    "context",
+    "status",
+    "issues",
+    "percent",
+    "coverage",
+    "stage",
+    "reason",
+    "pid",
+    "gate",
+    "pipelineProfile",
+    "taskAnalysis",
+    "coverageThreshold",
+    "maxFixAttempts",
+    "minBlockSeverity",
+    "version",
+    "stages",
+    "currentPhase",
+)
 FEATURE = ("start", "answer", "task", "status", "resume", "cancel", "done", "skip")
-HOOKS = ("SessionStart", "PreCompact", "SubagentStart", "SubagentStop", "PreToolUse", "PostToolUse", "Stop", "UserPromptSubmit", "BeforeAgent", "task_update")
+HOOKS = (
+    "SessionStart",
+    "PreCompact",
+    "SubagentStart",
+    "SubagentStop",
+    "PreToolUse",
+    "PostToolUse",
+    "Stop",
+    "UserPromptSubmit",
+    "BeforeAgent",
+    "task_update",
+)
 PAYLOADS = [
     json.loads(path.read_text())["stdin"] for path in sorted((ROOT / "tests" / "data" / "payloads").glob("*/*.json"))
 ] + [
-    {"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": ["a.md"], "timestamp": "2026-01-02T03:04:05Z"},
-    {"type": "task_update", "taskId": 1, "newStatus": "completed", "nextTaskId": 2, "filesCreated": [], "timestamp": "2026-01-02T03:04:05Z"},
-    {"reason": "context_limit", "currentPhase": "spec", "currentTask": {"id": 1, "description": "x"}, "timestamp": "2026-01-02T03:04:05Z"},
-]  # fmt: skip
+    {
+        "agentName": "spec-writer",
+        "completedPhase": "spec",
+        "nextPhase": "plan",
+        "filesCreated": ["a.md"],
+        "timestamp": "2026-01-02T03:04:05Z",
+    },
+    {
+        "type": "task_update",
+        "taskId": 1,
+        "newStatus": "completed",
+        "nextTaskId": 2,
+        "filesCreated": [],
+        "timestamp": "2026-01-02T03:04:05Z",
+    },
+    {
+        "reason": "context_limit",
+        "currentPhase": "spec",
+        "currentTask": {"id": 1, "description": "x"},
+        "timestamp": "2026-01-02T03:04:05Z",
+    },
+]
 
 
 class Fuzz:
@@ -64,7 +224,9 @@ class Fuzz:
             return dice.choice(TEXTS)
         if roll < 0.9:
             return dice.choice(TEXTS)[:200] + dice.choice(TEXTS)[:200]
-        return "".join(chr(dice.choice((dice.randrange(128), dice.randrange(0xD800), dice.randrange(0x110000)))) for _ in range(8))
+        return "".join(
+            chr(dice.choice((dice.randrange(128), dice.randrange(0xD800), dice.randrange(0x110000)))) for _ in range(8)
+        )
 
     def value(self, depth: int = 3) -> Any:
         roll = self.dice.random()
@@ -89,12 +251,22 @@ class Fuzz:
     def plausible(self, field: str) -> Any:
         """Often what belongs there, so that more than the first check is reached."""
         known = {
-            "phase": ("spec", "architect", "understanding", "planning", "0", "1.2", "2.1", "2.3"), "status": ("success", "failed", "completed"),
-            "task": ("Dark mode", "Light mode"), "decision": ("approve", "reject", "retry"), "gate": ("design", "final"),
-            "agent": ("deep_research", "plan_work"), "approved": (True, False, "true"), "format": ("summary", "detailed", "json"),
-            "ticket": ("T-1", "T-2", ""), "content": ("# A", {"status": "approved", "issues": []}), "stage": ("PLAN", "IMPLEMENT"),
-            "pipelineProfile": ("minimal", "standard", "thorough"), "percent": (50, 90), "error": ("x",), "question": ("dark mode",),
-        }.get(field)  # fmt: skip
+            "phase": ("spec", "architect", "understanding", "planning", "0", "1.2", "2.1", "2.3"),
+            "status": ("success", "failed", "completed"),
+            "task": ("Dark mode", "Light mode"),
+            "decision": ("approve", "reject", "retry"),
+            "gate": ("design", "final"),
+            "agent": ("deep_research", "plan_work"),
+            "approved": (True, False, "true"),
+            "format": ("summary", "detailed", "json"),
+            "ticket": ("T-1", "T-2", ""),
+            "content": ("# A", {"status": "approved", "issues": []}),
+            "stage": ("PLAN", "IMPLEMENT"),
+            "pipelineProfile": ("minimal", "standard", "thorough"),
+            "percent": (50, 90),
+            "error": ("x",),
+            "question": ("dark mode",),
+        }.get(field)
         return self.dice.choice(known) if known and self.dice.random() < 0.6 else self.value(2)
 
     def fields(self, names: tuple[str, ...]) -> dict[str, Any]:

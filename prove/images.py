@@ -1,9 +1,9 @@
-"""Real ext4 on a loop device. A command is killed at a system call, and what is on the disk at that moment is kept: the image is
-copied while it is mounted, so that nothing that only stood in the page cache is in the copy. The copy is mounted (ext4 replays its
-own journal) and opened.
+"""Real ext4 on a loop device. A command is killed at a system call, and what is on the disk at that moment is kept:
+the image is copied while it is mounted, so that nothing that only stood in the page cache is in the copy. The copy
+is mounted (ext4 replays its own journal) and opened.
 
-The commands before it were not flushed by anybody but themselves. At some cuts the whole file system was flushed in between,
-so that older and newer files come back in other mixtures.
+The commands before it were not flushed by anybody but themselves. At some cuts the whole file system was flushed in
+between, so that older and newer files come back in other mixtures.
 """
 
 from __future__ import annotations
@@ -44,9 +44,16 @@ def _can_mount() -> bool:
 
 
 def _make(image: Path) -> None:
+    _remove(image)
     with image.open("wb") as file:
         file.truncate(SIZE)
     subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True, capture_output=True)
+
+
+def _remove(image: Path) -> None:
+    """A program with a table of mounts of its own may keep an image mounted that was unmounted here. `mount` takes the
+    device that still stands for the file, with the old content. Another file of that name gets another device."""
+    image.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -84,6 +91,8 @@ def _cut(work: Path, base: Path, commands: tuple[Command, ...], point: tuple[int
     number, call, nth = point
     label = f"image cut at {call} {nth} of {' '.join(commands[number])[:50]!r}"
     image, copy = work / "image", work / "copy"
+    for old in (image, copy):
+        _remove(old)
     shutil.copyfile(base, image)
     with _mounted(image, work / "disk") as disk:
         root = disk / "repository"
@@ -112,5 +121,3 @@ def _counts(root: Path) -> dict[str, int]:
     with place() as work:
         shutil.copytree(root / ".git/tenuto", work / "state")
         return {run: seq for run, seq, _ in heads(str(work / "state"))}
-
-

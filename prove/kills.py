@@ -11,9 +11,7 @@ from prove.frame import Amount, Result, alone, dice, environment, merged, place,
 from prove.looking import Heads, heads, read_tree, reopen, state_folder, write_tree
 from prove.scenes import BY_NAME, SCENES, Command, begin, play, words
 
-CALLS = (
-    "pwrite64,write,fsync,fdatasync,ftruncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,openat,flock"
-)
+CALLS = "pwrite64,write,fsync,fdatasync,ftruncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,openat,flock"  # noqa: E501
 SAMPLE = 4  # of a command
 
 Tree = dict[str, bytes | None]
@@ -60,9 +58,7 @@ def count_calls(root: Path, command: Command, log: Path, calls: str = CALLS) -> 
     return points
 
 
-def _kill_all(
-    root: Path, before: Tree, after: Heads, command: Command, points: list[tuple[str, int]]
-) -> Result:
+def _kill_all(root: Path, before: Tree, after: Heads, command: Command, points: list[tuple[str, int]]) -> Result:
     violations = []
     _put(root, before)
     had = _counts(heads(state_folder(root))) if (root / ".git/tenuto/journal.db").exists() else {}

@@ -1,7 +1,7 @@
 """Look at a repository as the next user would: open it, take a turn with every run, compare everything.
 
-    heads(state)    what the journal holds: run -> (events, head of the chain); the chain is a hash over all of them
-    reopen(root)    the same through whole turns; what was found wrong, and what had to be restored by name
+heads(state)    what the journal holds: run -> (events, head of the chain); the chain is a hash over all of them
+reopen(root)    the same through whole turns; what was found wrong, and what had to be restored by name
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import tenuto
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
 from tenuto.stores.sqlite import SqliteJournal
-from tenuto.workspace import publish, reconcile
-from tenuto.workspace.examine import examine
-from tenuto.workspace.repair import restore
+from tenuto.workspace import edits, publish
+from tenuto.workspace.checkup import examine, restore
 
 Heads = tuple[tuple[str, int, bytes], ...]
 CLOCK = "2030-01-02T03:04:05.678Z"
@@ -55,7 +54,7 @@ def opened(root: Path) -> Iterator[Any]:
     try:
         yield workspace
     finally:
-        workspace.journal.close()  # type: ignore[attr-defined]
+        workspace.journal.close()
 
 
 def reopen(root: Path) -> Seen:
@@ -86,7 +85,7 @@ def _turn(workspace: Any, name: str, restored: list[str]) -> list[str]:
             return []
         except TenutoError as refusal:
             path = refusal.details.get("path")
-            if not path or "repair" not in refusal.hint:
+            if not isinstance(path, str) or not path or "repair" not in refusal.hint:
                 return [f"{name}: {refusal.code}: {refusal.message}"]
             restored.append(path)
             restore(workspace, path)
@@ -96,12 +95,12 @@ def _turn(workspace: Any, name: str, restored: list[str]) -> list[str]:
 @contextlib.contextmanager
 def impatient() -> Iterator[None]:
     """Nobody else writes here: a broken file gets no better by waiting for its writer."""
-    kept = publish._WAIT_STEPS, reconcile._ABANDONED_STEPS
-    publish._WAIT_STEPS = reconcile._ABANDONED_STEPS = 1
+    kept = publish._WAIT_STEPS, edits._ABANDONED_STEPS
+    publish._WAIT_STEPS = edits._ABANDONED_STEPS = 1
     try:
         yield
     finally:
-        publish._WAIT_STEPS, reconcile._ABANDONED_STEPS = kept
+        publish._WAIT_STEPS, edits._ABANDONED_STEPS = kept
 
 
 def write_tree(root: Path, tree: dict[str, bytes | None]) -> None:

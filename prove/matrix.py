@@ -4,8 +4,9 @@
     play(case, broken)        one run from its start to its rest, killed on the way, started again
     World                     what is left of it: the journal, the attempts' directories, and the witness
 
-The witness is a file that agents write to and Tenuto knows nothing about: what really ran stands there. Orchestrators are
-processes of their own, forked from one that has loaded everything; supervisors are started as ever; agents are shell scripts.
+The witness is a file that agents write to and Tenuto knows nothing about: what really ran stands there. Orchestrators
+are processes of their own, forked from one that has loaded everything; supervisors are started as ever; agents are
+shell scripts.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from typing import Any, NamedTuple
 import tenuto
 from prove import points
 from prove.frame import Amount, dice, place
-from tenuto.agents.crew import Crew
-from tenuto.drivers.bound import Definition, define
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import start
-from tenuto.supervise import attempts, identity, records
-from tenuto.testing.yard import await_end, ready
+from tenuto.agents.roster import Roster
+from tenuto.core.records.action import Definition
+from tenuto.engine.attempt import define
+from tenuto.engine.begin import start
+from tenuto.engine.loop import Engine
+from tenuto.supervise import attempts, processes, records
+from tests.support.sandbox import await_end, ready
 
 VICTIMS = ("orchestrator", "supervisor", "agent", "all")
 DEADLINE = 180.0  # for what must happen; reaching it is a violation
@@ -46,7 +48,10 @@ HEAD = "documents: docs/feature/{slug}\nshown_as: feature_docs\ncap: 2\nsteps:\n
 PIPELINES = {
     "one": f"  - {{id: work, agent: {{{SEAT}}}, {RETRY}}}\n",
     "two": f"  - {{id: work, agent: {{{SEAT}}}, {RETRY}}}\n  - {{id: more, agent: {{{SEAT}}}, {RETRY}}}\n",
-    "beside": f"  - {{id: work, cluster: {{members: [{{id: a, {SEAT}}}, {{id: b, {SEAT}}}, {{id: c, {SEAT}}}], quorum: 3}}, {RETRY}}}\n",
+    "beside": (
+        "  - "
+        f"{{id: work, cluster: {{members: [{{id: a, {SEAT}}}, {{id: b, {SEAT}}}, {{id: c, {SEAT}}}], quorum: 3}}, {RETRY}}}\n"  # noqa: E501
+    ),
 }
 # How often a run comes to a point: a kill at a time that never comes kills nobody.
 TIMES = {"one": (1,), "two": (1, 1, 2), "beside": (1, 1, 2, 3)}
@@ -71,14 +76,18 @@ class Case(NamedTuple):
         )
 
 
-def cases(prefix: str, amount: Amount, full: int, sample: int, pipelines: tuple[str, ...] = tuple(PIPELINES)) -> list[Case]:
+def cases(
+    prefix: str, amount: Amount, full: int, sample: int, pipelines: tuple[str, ...] = tuple(PIPELINES)
+) -> list[Case]:
     """Every cell of the matrix comes first with one kill; later rounds kill what recovers, too."""
     wanted = full if amount.full else sample
     made: list[Case] = []
     number = 0
     while len(made) < wanted:
         chance = dice(prefix, number)
-        cells = [(point, victims) for point in points.POINTS for victims in VICTIMS if not number or _lives(point, victims)]
+        cells = [
+            (point, victims) for point in points.POINTS for victims in VICTIMS if not number or _lives(point, victims)
+        ]
         if not amount.full:
             chance.shuffle(cells)
         for point, victims in cells:
@@ -93,7 +102,12 @@ def cases(prefix: str, amount: Amount, full: int, sample: int, pipelines: tuple[
 
 def _lives(point: str, victims: str) -> bool:
     """Is there such a process at this point? Where there is none, one round is enough."""
-    with_supervisor = ("the supervisor has no environment yet", "the supervisor is on its own", *points.SUPERVISOR, points.AGENT)
+    with_supervisor = (
+        "the supervisor has no environment yet",
+        "the supervisor is on its own",
+        *points.SUPERVISOR,
+        points.AGENT,
+    )
     chosen = {"supervisor": with_supervisor, "agent": ("between fork and exec", points.AGENT)}
     return point in chosen.get(victims, points.POINTS)
 
@@ -106,14 +120,16 @@ def _kill(chance: random.Random, point: str, victims: str, pipeline: str, number
 
 
 class World:
-    def __init__(self, folder: Path, definition: Definition, limits: dict[str, int], crew: Callable[[str], Any]) -> None:
+    def __init__(
+        self, folder: Path, definition: Definition, limits: dict[str, int], roster: Callable[[str], Any]
+    ) -> None:
         self.folder = folder
         self.root = folder / "repository"
         self.root.mkdir()
         for name in ("agent-ear", "agent-gate"):
             os.mkfifo(folder / name)
         self.agent = folder / "agent.sh"
-        self.crew = crew
+        self.roster = roster
         self.killed = 0
         self._drives = 0
         self._gates: list[int] = []
@@ -185,7 +201,7 @@ class World:
                 self._arm(kill)
             if broken is not None:
                 broken()
-            Engine(tenuto.open(str(self.root)), RUN, self.crew(str(self.agent)), {}).drive()
+            Engine(tenuto.open(str(self.root)), RUN, self.roster(str(self.agent)), {}).drive()
             status = 0
         except BaseException:  # noqa: BLE001  whatever it is, it is told
             import traceback
@@ -250,7 +266,7 @@ class World:
         for _, directory in self.starts():
             claim = records.read(str(directory / "claim"))
             supervisor = claim and claim["state"] != "void" and claim["supervisor"]
-            if supervisor and identity.alive(supervisor):
+            if supervisor and processes.alive(supervisor):
                 await_end(supervisor["pid"])
 
     def close(self) -> None:
@@ -301,17 +317,24 @@ def definition(text: str) -> Definition:
         return define("tiny", str(folder))
 
 
-def command_crew(agent: str) -> Any:
-    return Crew(f"command:{agent}")
+def command_roster(agent: str) -> Any:
+    return Roster(f"command:{agent}")
 
 
 def play(
-    case: Case, judge: Callable[[World, Any, list[Any]], list[str]], *, text: str = "", agent: str = AGENT, limits: dict[str, int] | None = None,
-    crew: Callable[[str], Any] = command_crew, broken: Callable[[], None] | None = None,
-) -> tuple[int, list[str]]:  # fmt: skip
-    """How many processes were killed, and what was not as promised. `broken`: done to every orchestrator but the first."""
+    case: Case,
+    judge: Callable[[World, Any, list[Any]], list[str]],
+    *,
+    text: str = "",
+    agent: str = AGENT,
+    limits: dict[str, int] | None = None,
+    roster: Callable[[str], Any] = command_roster,
+    broken: Callable[[], None] | None = None,
+) -> tuple[int, list[str]]:
+    """How many processes were killed, and what was not as promised. `broken`: done to every orchestrator but the
+    first."""
     with place() as folder:
-        world = World(folder, definition(text or HEAD + PIPELINES[case.pipeline]), limits or {}, crew)
+        world = World(folder, definition(text or HEAD + PIPELINES[case.pipeline]), limits or {}, roster)
         world.write_agent(agent)
         try:
             for number, kill in enumerate((*case.kills, None)):

@@ -1,14 +1,19 @@
-"""Do the tests of core/ see a broken rule? Every mechanical mutant of it (mutation.py) is tried against them.
+"""Do the tests see a broken rule? Every mechanical mutant (mutation.py) of core/, or a sample of those of another part,
+is tried against the tests of that part.
 
     python -m prove.mutants                     all of core/; what was killed before is not tried again
     python -m prove.mutants budget todo         some modules
     python -m prove.mutants --list budget       survivors of the last time
+    python -m prove.mutants --part stores --sample 40     another part (PARTS); as many of its mutants as asked for,
+                                                          chosen by their hashes, so that the same are tried again
+
+A mutant outside core/ may signal processes or remove files: those parts are tried in a PID namespace of their own.
 
 The tests are collected once, in one process, and run once to learn which of them comes to which function. For each
-mutant a child of this process takes the function's code out, puts the mutant in, and runs those tests until one fails: first
-those that are named like its module, then the quick ones that come to little else. Results are kept by the hash of the mutant (in .pytest_cache), so a run that is cut short loses nothing.
-A mutant that lives is killed by a new test, or listed in equivalent.py with the reason why nobody can tell it apart. The score
-goes to docs/promises.md.
+mutant a child of this process takes the function's code out, puts the mutant in, and runs those tests until one fails:
+first those that are named like its module, then the quick ones that come to little else. Results are kept by the hash
+of the mutant (in .pytest_cache), so a run that is cut short loses nothing. A mutant that lives is killed by a new test,
+or listed in equivalent.py with the reason why nobody can tell it apart. The score goes to docs/promises.md.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from typing import Any
 import pytest
 
 from prove.equivalent import EQUIVALENT
-from prove.frame import ROOT, alone
+from prove.frame import ROOT, alone, require
 from prove.mutation import Mutant, mutants
 
 CORE = ROOT / "tenuto" / "core"
@@ -39,13 +44,39 @@ REACH = ROOT / ".pytest_cache" / "reach.json"
 PAGE = ROOT / "docs" / "promises.md"
 BEGIN, END = "<!-- mutants: begin, written by python -m prove.mutants -->", "<!-- mutants: end -->"
 TESTS = (
-    "tests/unit/core", "tests/unit/test_rules.py", "tests/unit/test_waves.py", "tests/unit/test_pipeline.py", "tests/unit/test_selection.py",
-    "tests/unit/test_items.py", "tests/unit/test_shipped_pipelines.py", "tests/unit/test_definitions.py", "tests/property/test_core.py",
-    "tests/property/test_engine.py", "tests/property/test_bounds.py", "tests/property/test_spending.py", "tests/property/test_waves.py",
-    "tests/property/test_flow.py", "tests/property/test_replays.py", "tests/property/test_changing_hands.py", "tests/property/test_whole_system.py",
-    "tests/unit/staged", "tests/unit/flow", "tests/unit/feature_state", "tests/unit/context", "tests/unit/engine/test_gate_protection.py",
+    "tests/unit/core",
+    "tests/unit/test_rules.py",
+    "tests/unit/test_waves.py",
+    "tests/unit/test_pipeline.py",
+    "tests/unit/test_selection.py",
+    "tests/unit/test_items.py",
+    "tests/unit/test_shipped_pipelines.py",
+    "tests/unit/test_definitions.py",
+    "tests/property/test_core.py",
+    "tests/property/test_engine.py",
+    "tests/property/test_bounds.py",
+    "tests/property/test_spending.py",
+    "tests/property/test_waves.py",
+    "tests/property/test_flow.py",
+    "tests/property/test_replays.py",
+    "tests/property/test_changing_hands.py",
+    "tests/property/test_whole_system.py",
+    "tests/unit/staged",
+    "tests/unit/flow",
+    "tests/unit/feature_state",
+    "tests/unit/context",
+    "tests/unit/engine/test_gate_protection.py",
     "tests/unit/hooks/test_delegations.py",
-)  # fmt: skip
+)
+PARTS: dict[str, tuple[str, ...]] = {
+    "core": TESTS,
+    "stores": ("tests/contract", "tests/crash/test_damaged_journal.py", "tests/unit/cli/test_verify.py"),
+    "files": ("tests/crash/test_foreign_edits.py", "tests/unit/engine/test_git_calls.py", "tests/unit/workspace"),
+    "workspace": ("tests/unit/workspace", "tests/unit/cli", "tests/property/test_backups.py"),
+    "supervise": ("tests/unit/supervise", "tests/crash/test_rogue_agents.py", "tests/crash/test_killed_supervisors.py"),
+    "engine": ("tests/unit/engine", "tests/acceptance/test_receipts.py", "tests/acceptance/test_isolation.py"),
+}
+OF_THEIR_OWN = "TENUTO_MUTANTS_APART"  # set where this process has a PID namespace of its own
 MOST_SECONDS = 3.0  # of a mutant's tests, in processor time
 LONGEST_TEST = 3.0
 EXAMPLES = 40  # of a property: --thorough takes all of them
@@ -57,7 +88,9 @@ class Hunt:
     def __init__(self, wanted: list[Mutant], kept: dict[str, str], thorough: bool) -> None:
         self.wanted, self.kept, self.thorough = wanted, kept, thorough
         self.longest, self.most = (4 * LONGEST_TEST, 5 * MOST_SECONDS) if thorough else (LONGEST_TEST, MOST_SECONDS)
-        self.reach: dict[str, list[tuple[float, float, pytest.Item]]] = {}  # how far it is about something else, seconds, test
+        self.reach: dict[
+            str, list[tuple[float, float, pytest.Item]]
+        ] = {}  # how far it is about something else, seconds, test
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if not self.thorough:
@@ -70,17 +103,21 @@ class Hunt:
             answer = self._try(mutant, tests) if tests else "unreached"
             self.kept[mutant.key()] = answer
             if answer != "killed" or number % 50 == 0:
-                print(f"{number}/{len(self.wanted)} {answer:9} {time.monotonic() - began:5.1f} s  {mutant.name}", flush=True)
+                print(
+                    f"{number}/{len(self.wanted)} {answer:9} {time.monotonic() - began:5.1f} s  {mutant.name}",
+                    flush=True,
+                )
             if number % 20 == 0:
                 save(self.kept)
         save(self.kept)
         return True
 
     def _learn(self, items: list[pytest.Item]) -> None:
-        """Which test comes to which function of core, and how long it takes. A test that fails as things are is left out."""
+        """Which test comes to which function of core, and how long it takes. A test that fails as things are is left
+        out."""
         known = json.loads(REACH.read_text()) if REACH.exists() else {}
         for number, item in enumerate(items, 1):
-            stamp = f"{item.nodeid} {item.path.stat().st_mtime_ns} {self.thorough}"
+            stamp = f"{item.nodeid} {item.path.stat().st_mtime_ns} {self.thorough} all"
             passed, spent, came = known.get(stamp) or _learned(item)
             known[stamp] = [passed, spent, sorted(came)]
             if number % 50 == 0 or number == len(items):
@@ -135,7 +172,9 @@ def put_in(mutant: Mutant) -> None:
         found = found.__wrapped__
     found.__code__ = mutant.code()
     # Tests keep pipelines that they have read: of no use where it is the reading that is broken.
-    folders = ("tenuto", "tests") if ".definition" in mutant.module or mutant.module.endswith(".pipeline") else ("tenuto",)
+    folders = (
+        ("tenuto", "tests") if ".definition" in mutant.module or mutant.module.endswith(".pipeline") else ("tenuto",)
+    )
     for loaded in [one for name, one in sys.modules.items() if name.startswith(folders)]:
         for value in vars(loaded).values():
             if hasattr(value, "cache_clear"):
@@ -164,7 +203,9 @@ def _take_fewer_examples(items: list[pytest.Item]) -> None:
         test = getattr(test, "__func__", test)
         known = getattr(test, "_hypothesis_internal_use_settings", None)
         if known is not None:
-            test._hypothesis_internal_use_settings = settings(known, max_examples=min(known.max_examples, EXAMPLES), phases=quick)
+            test._hypothesis_internal_use_settings = settings(
+                known, max_examples=min(known.max_examples, EXAMPLES), phases=quick
+            )
 
 
 def _passes(item: pytest.Item) -> bool:
@@ -175,7 +216,7 @@ def _passes(item: pytest.Item) -> bool:
 
 @contextlib.contextmanager
 def _listening(came: set[str]) -> Iterator[None]:
-    folder = str(CORE) + os.sep
+    folder = str(ROOT / "tenuto") + os.sep
     names: dict[Any, str] = {}
 
     def heard(frame: Any, event: str, argument: Any) -> None:
@@ -185,7 +226,11 @@ def _listening(came: set[str]) -> Iterator[None]:
             if name is None:
                 path = code.co_filename
                 # What is nested in a function is part of it.
-                name = f"{module_of(Path(path))}:{code.co_qualname.partition('.<locals>')[0]}" if path.startswith(folder) else ""
+                name = (
+                    f"{module_of(Path(path))}:{code.co_qualname.partition('.<locals>')[0]}"
+                    if path.startswith(folder)
+                    else ""
+                )
                 names[code] = name
             if name:
                 came.add(name)
@@ -212,12 +257,26 @@ def load() -> dict[str, str]:
     return dict(json.loads(CACHE.read_text())) if CACHE.exists() else {}
 
 
-def every(names: list[str]) -> list[Mutant]:
+def every(names: list[str], folder: Path = CORE) -> list[Mutant]:
     made: list[Mutant] = []
-    for path in sorted(CORE.rglob("*.py")):
-        if not names or path.stem in names or str(path.relative_to(CORE)) in names or path.parent.name in names:
+    for path in sorted(folder.rglob("*.py")):
+        if not names or path.stem in names or str(path.relative_to(folder)) in names or path.parent.name in names:
             made += mutants(module_of(path), path.read_text("utf-8"))
     return made
+
+
+def sampled(made: list[Mutant], size: int) -> list[Mutant]:
+    """As many, and the same ones each time; 0: all."""
+    return sorted(made, key=lambda mutant: mutant.key())[:size] if size else made
+
+
+def go_apart(part: str) -> None:
+    """Begin anew in a PID namespace of its own: whatever a mutant signals is in there, and ends with it."""
+    if part == "core" or OF_THEIR_OWN in os.environ:
+        return
+    require("unshare", "root")
+    words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-m", "prove.mutants"]
+    os.execvpe("unshare", [*words, *sys.argv[1:]], {**os.environ, OF_THEIR_OWN: "1"})
 
 
 def report(made: list[Mutant], kept: dict[str, str]) -> str:
@@ -227,7 +286,13 @@ def report(made: list[Mutant], kept: dict[str, str]) -> str:
         own = [mutant for mutant in made if mutant.module == module]
         same = [mutant for mutant in own if mutant.name in EQUIVALENT]
         told = [kept.get(mutant.key(), "") for mutant in own if mutant.name not in EQUIVALENT]
-        counts = [len(own), told.count("killed"), len(same), told.count("lives") + told.count("unreached"), told.count("")]
+        counts = [
+            len(own),
+            told.count("killed"),
+            len(same),
+            told.count("lives") + told.count("unreached"),
+            told.count(""),
+        ]
         total = [a + b for a, b in zip(total, counts, strict=True)]
         rows.append(f"| `{module.removeprefix('tenuto.')}` | {' | '.join(f'{count:,}' for count in counts)} |")
     tried = total[0] - total[4]
@@ -245,27 +310,38 @@ def publish(text: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m prove.mutants", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        prog="python -m prove.mutants", description=__doc__.splitlines()[0] if __doc__ else None
+    )
     parser.add_argument("modules", nargs="*", help="names of modules of core/; all when none is named")
     parser.add_argument("--list", action="store_true", help="say which live, and try nothing")
     parser.add_argument("--publish", action="store_true", help="write the score to docs/promises.md, and try nothing")
     parser.add_argument("--again", action="store_true", help="try those that lived, too")
     parser.add_argument("--thorough", action="store_true", help="with all examples and the long tests; implies --again")
+    parser.add_argument("--part", choices=PARTS, default="core", help="of which part of Tenuto")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N of its mutants, the same each time")
     parser.add_argument("--tests", nargs="*", help="other tests than those listed here")
     asked = parser.parse_args()
-    made, kept = every(asked.modules), load()
+    made, kept = sampled(every(asked.modules, ROOT / "tenuto" / asked.part), asked.sample), load()
     if asked.publish:
         publish(report(made, kept))
     elif asked.list:
         for mutant in made:
             if kept.get(mutant.key()) in ("lives", "unreached") and mutant.name not in EQUIVALENT:
-                print(f"{kept[mutant.key()]}  {mutant.module.replace('.', '/')}.py:{mutant.line}  {mutant.function}  {mutant.kind}: {mutant.was}  ->  {mutant.now}")
+                print(
+                    f"{kept[mutant.key()]}  {mutant.module.replace('.', '/')}.py:{mutant.line}  "
+                    f"{mutant.function}  {mutant.kind}: {mutant.was}  ->  {mutant.now}"
+                )
     else:
         done = ("killed",) if asked.again or asked.thorough else ("killed", "lives", "unreached")
         wanted = [mutant for mutant in made if kept.get(mutant.key()) not in done and mutant.name not in EQUIVALENT]
-        tests = asked.tests or [path for path in TESTS if (ROOT / path).exists()]
+        go_apart(asked.part)
+        tests = asked.tests or [path for path in PARTS[asked.part] if (ROOT / path).exists()]
         with alone():
-            pytest.main(["-q", "--tb=native", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[Hunt(wanted, kept, asked.thorough)])
+            pytest.main(
+                ["-q", "--tb=native", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
+                plugins=[Hunt(wanted, kept, asked.thorough)],
+            )
         print(report(made, load()))
     return 0
 

@@ -23,12 +23,24 @@ from typing import NamedTuple
 
 ANNOTATIONS = 0x1000000  # from __future__ import annotations
 COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
-    ast.GtE: (ast.Gt, ast.Lt), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
-}  # fmt: skip
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+}
 SUMS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+}
 CHOICES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -45,7 +57,9 @@ class Mutant(NamedTuple):
     @property
     def name(self) -> str:
         """The same as long as the function is: lines may move."""
-        return f"{self.module}:{self.function}:{self.kind}:{self.was} -> {self.now}" + (f" #{self.time}" if self.time > 1 else "")
+        return f"{self.module}:{self.function}:{self.kind}:{self.was} -> {self.now}" + (
+            f" #{self.time}" if self.time > 1 else ""
+        )
 
     def key(self) -> str:
         return hashlib.sha256(f"{self.module}:{self.function}:{ast.unparse(self.body)}".encode()).hexdigest()[:24]
@@ -75,7 +89,9 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
             if was != now:
                 seen[kind, was, now] += 1
                 line = getattr(_at(function, path), "lineno", function.lineno)
-                yield Mutant(module, name, line, kind, was, now, seen[kind, was, now], ast.fix_missing_locations(changed))
+                yield Mutant(
+                    module, name, line, kind, was, now, seen[kind, was, now], ast.fix_missing_locations(changed)
+                )
 
 
 Path = tuple[tuple[str, int | None], ...]
@@ -91,22 +107,36 @@ def _changes(function: ast.FunctionDef) -> Iterator[tuple[Path, str, New]]:
 
 def _words_of_refusals(function: ast.FunctionDef) -> set[str]:
     """Names that are used in what is raised, and nowhere else."""
-    said = {name.id for node in ast.walk(function) if isinstance(node, ast.Raise) for name in ast.walk(node) if isinstance(name, ast.Name)}
+    said = {
+        name.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Raise)
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name)
+    }
     inside = {id(name) for node in ast.walk(function) if isinstance(node, ast.Raise) for name in ast.walk(node)}
-    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside}
+    used = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside
+    }
     return said - used
 
 
 def _walk(node: ast.AST, words: set[str], path: Path = ()) -> Iterator[tuple[Path, ast.AST]]:
     """Every node with the way to it; not into docstrings, types, what a raise says, or formatted texts."""
-    if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) and target.id in words for target in node.targets):
+    if isinstance(node, ast.Assign) and all(
+        isinstance(target, ast.Name) and target.id in words for target in node.targets
+    ):
         return
     if path:
         yield path, node
     if isinstance(node, (ast.Raise, ast.JoinedStr)):
         return
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list", "args") and isinstance(node, (ast.FunctionDef, ast.arg, ast.AnnAssign, ast.Lambda)):
+        if field in ("annotation", "returns", "decorator_list", "args") and isinstance(
+            node, (ast.FunctionDef, ast.arg, ast.AnnAssign, ast.Lambda)
+        ):
             continue
         if isinstance(value, list):
             for index, one in enumerate(value):
@@ -137,16 +167,18 @@ def _of(node: ast.AST) -> Iterator[tuple[str, New]]:
                 new = copy.copy(node)
                 new.test = ast.UnaryOp(ast.Not(), node.test)
                 yield "not", new
-        case ast.Constant(value=bool()):
-            yield "number", ast.Constant(not node.value)
-        case ast.Constant(value=int()):
-            yield "number", ast.Constant(node.value + 1)
+        case ast.Constant(value=bool(value)):
+            yield "number", ast.Constant(not value)
+        case ast.Constant(value=int(value)):
+            yield "number", ast.Constant(value + 1)
         case ast.BinOp() if type(node.op) in SUMS:
             yield "sum", ast.BinOp(node.left, SUMS[type(node.op)](), node.right)
         case ast.AugAssign() if type(node.op) in SUMS:
             yield "sum", ast.AugAssign(node.target, SUMS[type(node.op)](), node.value)
             yield "drop", ast.Pass()
-        case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value in (None, True, False)):
+        case ast.Return(value=ast.expr()) if not (
+            isinstance(node.value, ast.Constant) and node.value.value in (None, True, False)
+        ):
             yield "return", ast.Return(ast.Constant(None))
         case ast.Call(func=ast.Name(id=name)) if name in CHOICES:
             yield "choice", ast.Call(ast.Name(CHOICES[name], ast.Load()), node.args, node.keywords)
@@ -161,16 +193,23 @@ def _of(node: ast.AST) -> Iterator[tuple[str, New]]:
 def _compares(node: ast.Compare) -> Iterator[tuple[str, New]]:
     for index, op in enumerate(node.ops):
         for other in COMPARED.get(type(op), ()):
-            yield "compare", ast.Compare(node.left, [*node.ops[:index], other(), *node.ops[index + 1 :]], node.comparators)
+            yield (
+                "compare",
+                ast.Compare(node.left, [*node.ops[:index], other(), *node.ops[index + 1 :]], node.comparators),
+            )
     for index, side in enumerate(node.comparators):
         words = side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]
         for at, word in enumerate(words):
             if isinstance(word, ast.Constant) and isinstance(word.value, str):
                 odd = ast.Constant("no such word")
-                new = type(side)([*words[:at], odd, *words[at + 1 :]]) if words[0] is not side else odd  # type: ignore[call-arg]
-                if isinstance(new, (ast.Tuple, ast.List)):
-                    new.ctx = ast.Load()
-                yield "word", ast.Compare(node.left, node.ops, [*node.comparators[:index], new, *node.comparators[index + 1 :]])  # type: ignore[list-item]
+                new: ast.expr = odd
+                if isinstance(side, (ast.Tuple, ast.List, ast.Set)):
+                    new = copy.copy(side)
+                    new.elts = [*words[:at], odd, *words[at + 1 :]]
+                yield (
+                    "word",
+                    ast.Compare(node.left, node.ops, [*node.comparators[:index], new, *node.comparators[index + 1 :]]),
+                )
 
 
 def _at(node: ast.AST, path: Path) -> ast.AST:

@@ -1,11 +1,13 @@
-"""Links to the outside where an engine copies: into work trees of items, out of them, and over files that agents changed.
+"""Links to the outside where an engine copies: into work trees of items, out of them, and over files that agents
+changed.
 
     STANDING, SWAPPED      what is tried, by name
-    attack(work, name)     a run with items in work trees of their own beside `work/outside`: what was changed there, and whether the
+    attack(work, name)     a run with items in work trees of their own beside `work/outside`: what was changed there,
+                           and whether the
                            run came to its end all the same
 
-The agents are shell commands, some of them hostile. None of them writes outside, so whatever changes there was written by the
-engine. Nor does git, as long as nobody swaps the folder of work trees while it works: that is left to it.
+The agents are shell commands, some of them hostile. None of them writes outside, so whatever changes there was written
+by the engine. Nor does git, as long as nobody swaps the folder of work trees while it works: that is left to it.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from pathlib import Path
 
 import tenuto
 from prove.frame import python, repository
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import Place, start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import Place, start
+from tenuto.engine.loop import Engine
 from tenuto.errors import TenutoError
 
 DOCUMENTS = "docs/feature/r"
@@ -43,7 +45,10 @@ steps:
     retry: {ERROR: 1}
 """
 PLAN = "## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: 01-a)\n"
-ITEM = f"touch $TENUTO_ITEM; mkdir -p {DOCUMENTS}/kept; rm -f {DOCUMENTS}/notes.md; date | tee {DOCUMENTS}/notes.md > {DOCUMENTS}/kept/$TENUTO_ITEM.md"
+ITEM = (
+    f"touch $TENUTO_ITEM; mkdir -p {DOCUMENTS}/kept; rm -f {DOCUMENTS}/notes.md; date | tee {DOCUMENTS}/notes.md > "
+    f"{DOCUMENTS}/kept/$TENUTO_ITEM.md"
+)
 Prepare = Callable[[Path, Path], None]
 SWAPPER = """
 import os, sys, time
@@ -136,12 +141,14 @@ def attack(work: Path, name: str) -> tuple[list[str], bool]:
         with _swapping(work, root, name):
             for _ in range(_TRIES if name in SWAPPED else 1):
                 with contextlib.suppress(TenutoError, OSError):  # refused: a link is in the way
-                    Engine(workspace, "r", Crew(f"scripted:{script}"), {"setup": {"copy": ["config/*.local"]}}).drive()
+                    Engine(
+                        workspace, "r", Roster(f"scripted:{script}"), {"setup": {"copy": ["config/*.local"]}}
+                    ).drive()
                 if workspace.load("r")["status"] in ("completed", "failed"):
                     break
         ended = workspace.load("r")["status"] == "completed"
     finally:
-        workspace.journal.close()  # type: ignore[attr-defined]
+        workspace.journal.close()
     return [path.name for path in outside.iterdir() if path.name not in THEIRS or not _untouched(path)], ended
 
 
@@ -161,7 +168,9 @@ def _swapping(work: Path, root: Path, name: str) -> Iterator[None]:
         yield
         return
     to = work / "outside" / ("" if (root / name).is_dir() else "theirs")
-    with subprocess.Popen(python("-c", SWAPPER, str(root / name), str(to), str(work / "aside"), _PAUSE), stdout=subprocess.PIPE) as swapper:
+    with subprocess.Popen(
+        python("-c", SWAPPER, str(root / name), str(to), str(work / "aside"), _PAUSE), stdout=subprocess.PIPE
+    ) as swapper:
         assert swapper.stdout is not None
         swapper.stdout.readline()
         try:

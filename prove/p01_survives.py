@@ -1,9 +1,12 @@
 """Promise 1: answered success survives kill -9 and power loss.
 
-Three attacks on the same commands (scenes.py), all of them as processes of their own:
+Four attacks on commands (scenes.py), all of them as processes of their own:
 
 - every sequence of three commands of every scene: what a loss of power may leave at any moment (power.py);
-- every command, killed with SIGKILL at every system call that writes, and repeated: nothing is lost, nothing comes twice;
+- every command, killed with SIGKILL at every system call that writes, and repeated: nothing is lost, nothing comes
+  twice;
+- every path by which something is answered, an engine with its supervisors and its git included: what the answer
+  stands on is flushed before it (answers.py);
 - ext4 on a loop device, whose image is copied after every system call, as it is on the disk at that moment, and mounted
   again (images.py; needs root).
 
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import shutil
 
-from prove import images, kills
+from prove import answers, images, kills
 from prove.disk import Disk
 from prove.frame import Amount, Progress, Result, alone, dice, merged, place, require, silent, spread
 from prove.looking import Heads, heads, read_tree, state_folder, write_tree
@@ -32,10 +35,12 @@ Job = tuple[str, int, int, tuple[int, int], bool]
 def prove(amount: Amount, tell: Progress) -> Result:
     require("strace", "git")
     jobs = _jobs(LENGTH, FULL) if amount.full else _sampled()
-    whole = len(jobs) + 2
+    whole = len(jobs) + 3
     found = list(spread(_explore, jobs, amount.jobs, tell, whole))
     found.append(kills.prove(amount))
     tell(len(jobs) + 1, whole)
+    found.append(answers.prove())
+    tell(len(jobs) + 2, whole)
     found.append(images.prove(amount))
     tell(whole, whole)
     return merged(found)
@@ -43,7 +48,9 @@ def prove(amount: Amount, tell: Progress) -> Result:
 
 def control(amount: Amount) -> Result:
     require("strace", "git")
-    return merged(_explore((name, 0, 1, CONTROL, True)) for name in ("context", "staged"))
+    explored = [_explore((name, 0, 1, CONTROL, True)) for name in ("context", "staged")]
+    blind = [scene.name for scene in answers.SCENES if not answers.prove((scene,), broken=True).violations]
+    return merged(explored) if not blind else Result(0, [], {"scenes that see nothing": ", ".join(blind)})
 
 
 def _jobs(length: int, counts: tuple[int, int]) -> list[Job]:
@@ -81,7 +88,8 @@ def _explore(job: Job) -> Result:
 def _sequences(
     trial: Trial, disk: Disk, scene: Scene, order: list[int], length: int, before: Heads, label: str, straight: bool
 ) -> int:
-    """Play each of `order` from here, then every command after it, to the given length. `straight`: one after the other."""
+    """Play each of `order` from here, then every command after it, to the given length. `straight`: one after the
+    other."""
     if not length:
         return 0
     root, played = trial.work / "repository", 0
@@ -93,7 +101,11 @@ def _sequences(
         left = read_tree(root)
         after = heads(state_folder(root)) if (root / ".git" / "tenuto" / "journal.db").exists() else ()
         here = disk.copy()
-        said = f"{label} > {' '.join(scene.commands[number])[:40]!r}" if label else f"{scene.name}: {scene.commands[number][:2]}"
+        said = (
+            f"{label} > {' '.join(scene.commands[number])[:40]!r}"
+            if label
+            else f"{scene.name}: {scene.commands[number][:2]}"
+        )
         trial.follow(here, done.ops, before, after, said)
         _same(trial, here, left, said)
         rest = order[1:] if straight else list(range(len(scene.commands)))

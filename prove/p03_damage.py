@@ -1,9 +1,9 @@
 """Promise 3: a torn, NUL-filled, bit-flipped or hand-edited file is named, never silently used or overwritten.
 
 A repository with a run of every dialect, artifacts small and large, and a history. One file of it is damaged at a time:
-cut to every length, one bit flipped (10,000 of each file), blanked with NULs from anywhere to anywhere, overwritten with other
-text. Then everything that a user does with it is done: a turn with every run, the list, the contents of all artifacts,
-`tenuto verify`. What may come of it:
+cut to every length, one bit flipped (10,000 of each file), blanked with NULs from anywhere to anywhere, overwritten
+with other text. Then everything that a user does with it is done: a turn with every run, the list, the contents of all
+artifacts, `tenuto verify`. What may come of it:
 
 - refused, naming the file (or the journal), and the damaged file stays as it is
 - written anew with a warning that names it, and the damaged bytes are kept
@@ -33,7 +33,7 @@ from prove.scenes import BY_NAME, begin, play
 from tenuto.core.fold import fold
 from tenuto.encoding import digest, dumps
 from tenuto.errors import TenutoError
-from tenuto.workspace.examine import examine
+from tenuto.workspace.checkup import examine
 from tenuto.workspace.objects import content_of
 
 STATE = ".git/tenuto"
@@ -100,15 +100,15 @@ def _damage(job: Job) -> Result:
         tree = _repository(root, scene, path)
         if path.endswith("objects"):
             path = next(name for name in sorted(tree) if name.startswith(path) and tree[name])
-        yard = Yard(root, tree)
+        sandbox = Sandbox(root, tree)
         whole = _look(root)
         assert not whole.said, whole.said
         original, versions = tree[path] or b"", _versions(root, path)
         for number, (label, damaged) in enumerate(_damages(path, original, full)):
             if number % parts != part or damaged == original or _is_ours(damaged, original, versions):
                 continue
-            yard.restore()
-            yard.write(path, damaged)
+            sandbox.restore()
+            sandbox.write(path, damaged)
             verdict = _judge(root, path, damaged, whole)
             if verdict in counted:
                 counted[verdict] += 1
@@ -118,7 +118,7 @@ def _damage(job: Job) -> Result:
     return Result(tried, violations, {kind: f"{count:,}" for kind, count in counted.items()})
 
 
-class Yard:
+class Sandbox:
     """A repository that is put back as it was, again and again: only what changed is written."""
 
     def __init__(self, root: Path, tree: Tree) -> None:
@@ -167,11 +167,14 @@ def _versions(root: Path, path: str) -> list[bytes]:
 
 
 def _is_ours(damaged: bytes, original: bytes, versions: list[bytes]) -> bool:
-    """Two versions may differ in the digits of a time. A flipped bit there makes the newer one the older, or the one's beginning with the other's
-    end, which a crash leaves behind: both are ours, and in the journal."""
+    """Two versions may differ in the digits of a time. A flipped bit there makes the newer one the older, or the
+    one's beginning with the other's end, which a crash leaves behind: both are ours, and in the journal."""
     if not versions:
         return False  # of a large journal, say, whose bytes nobody needs to go through one by one
-    at = next((n for n, (one, other) in enumerate(zip(damaged, original, strict=False)) if one != other), min(len(damaged), len(original)))
+    at = next(
+        (n for n, (one, other) in enumerate(zip(damaged, original, strict=False)) if one != other),
+        min(len(damaged), len(original)),
+    )
     return at < len(damaged) and any(damaged[at:] == version[at : len(damaged)] for version in versions)
 
 
@@ -184,7 +187,10 @@ def _damages(path: str, original: bytes, full: bool) -> Iterator[tuple[str, byte
         at, bit = random.randrange(size), random.randrange(8)
         yield f"bit {bit} of byte {at} flipped", original[:at] + bytes([original[at] ^ 1 << bit]) + original[at + 1 :]
     for found in list(re.finditer(rb'"type":"', original))[:50]:
-        yield f"a letter of the event at {found.end()} flipped", original[: found.end()] + bytes([original[found.end()] ^ 1]) + original[found.end() + 1 :]
+        yield (
+            f"a letter of the event at {found.end()} flipped",
+            original[: found.end()] + bytes([original[found.end()] ^ 1]) + original[found.end() + 1 :],
+        )
     for begin_, end in _ranges(random, size, BLANKS if full else SAMPLED):
         yield f"NULs from {begin_} to {end}", original[:begin_] + bytes(end - begin_) + original[end:]
     yield "NULs behind it", original + bytes(4096)
@@ -235,9 +241,16 @@ def _judge(root: Path, path: str, damaged: bytes, whole: Told) -> str:
 
 
 def _invented(path: str, told: Told, whole: Told) -> list[str]:
-    """What is answered and never stood there, whatever else is said. With the log, the last of it may be gone; what is left is as it was."""
-    odd = [f"events of {run}" for run, events in told.events.items() if events != whole.events.get(run, [])[: len(events)]]
-    odd += [f"the state of {run}" for run in told.events if told.answers.get(f"run {run}", "") not in ("", told.answers.get(f"folded {run}"))]
+    """What is answered and never stood there, whatever else is said. With the log, the last of it may be gone; what
+    is left is as it was."""
+    odd = [
+        f"events of {run}" for run, events in told.events.items() if events != whole.events.get(run, [])[: len(events)]
+    ]
+    odd += [
+        f"the state of {run}"
+        for run in told.events
+        if told.answers.get(f"run {run}", "") not in ("", told.answers.get(f"folded {run}"))
+    ]
     if not path.endswith("-wal"):
         odd += [name for name, answer in told.answers.items() if name != "search" and answer != whole.answers.get(name)]
     return odd
@@ -248,7 +261,9 @@ def _only_search_differs(told: Told, whole: Told) -> bool:
 
 
 def _differing(told: Told, whole: Told) -> str:
-    names = [name for name in whole.answers.keys() | told.answers.keys() if whole.answers.get(name) != told.answers.get(name)]
+    names = [
+        name for name in whole.answers.keys() | told.answers.keys() if whole.answers.get(name) != told.answers.get(name)
+    ]
     return f"silently used: {', '.join(sorted(names))[:200]}" if names else "nothing differs"
 
 
@@ -331,15 +346,15 @@ def _broken(on: bool) -> Iterator[None]:
     if not on:
         yield
         return
-    from tenuto.workspace import foreign, reconcile
+    from tenuto.workspace import edits
 
-    kept = foreign.known, reconcile.check_logs
-    foreign.known = lambda *_: True
-    reconcile.check_logs = lambda *_: []
+    kept = edits.known, edits.check_logs
+    edits.known = lambda *_: True
+    edits.check_logs = lambda *_: []
     try:
         yield
     finally:
-        foreign.known, reconcile.check_logs = kept
+        edits.known, edits.check_logs = kept
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Promise 4: a finished attempt never runs again, and an unknown outcome is labelled.
 
-A small run is killed at a point, started again, and so on until it rests. Then the witness, which agents write and Tenuto
-does not know, is held against the journal.
+A small run is killed at a point, started again, and so on until it rests. Then the witness, which agents write and
+Tenuto does not know, is held against the journal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from prove.frame import Amount, Progress, Result, spread
 from prove.matrix import Case, World, cases, play
 from tenuto.supervise import records
-from tenuto.workspace.examine import examine
+from tenuto.workspace.checkup import examine
 
 
 def prove(amount: Amount, tell: Progress) -> Result:
@@ -22,7 +22,12 @@ def prove(amount: Amount, tell: Progress) -> Result:
         hit += bool(dead)
         killed += dead
         violations += found
-    told = {"points": "18", "runs with a kill": f"{hit:,}", "processes killed": f"{killed:,}", "repeats and unlabelled": str(len(violations))}
+    told = {
+        "points": "18",
+        "runs with a kill": f"{hit:,}",
+        "processes killed": f"{killed:,}",
+        "repeats and unlabelled": str(len(violations)),
+    }
     return Result(len(listed), violations, told)
 
 
@@ -109,8 +114,8 @@ def _sound(world: World, run: Any) -> list[str]:
     found: list[str] = []
     if run["status"] != "completed":
         found.append(f"the run rests as {run['status']}: {run['failure'] or run['pause']}")
-    if run["flying"]:
-        found.append(f"still in flight: {run['flying']}")
+    if run["in_flight"]:
+        found.append(f"still in flight: {run['in_flight']}")
     workspace = tenuto.open(str(world.root))
     found += [one["message"] for one in examine(workspace)["findings"]]
     workspace.journal.close()

@@ -1,8 +1,9 @@
 """Promise 5: never more than `cap` agents, across processes and restarts.
 
-Orchestrators share a repository and its pool. Every agent takes one of `cap` seats, a lock of the kernel's that it and its
-daemon hold while they live; one that finds none proves that there were too many, and says so in a file that Tenuto does not
-know. Meanwhile supervisors, orchestrators and agents are killed as the dice fall; orchestrators are started again.
+Orchestrators share a repository and its pool. Every agent takes one of `cap` seats, a lock of the kernel's that it and
+its daemon hold while they live; one that finds none proves that there were too many, and says so in a file that Tenuto
+does not know. Meanwhile supervisors, orchestrators and agents are killed as the dice fall; orchestrators are started
+again.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Any
 import tenuto
 from prove.frame import ROOT, Amount, Progress, Result, dice, place, silent
 from prove.matrix import SEAT, definition
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import start
+from tenuto.engine.loop import Engine
 from tenuto.supervise import attempts, slots
 
 AGENT = """
@@ -41,6 +42,8 @@ for seat in range(cap):
 else:
     seat = "none"
 say(f"{seat} {name}")
+while os.path.exists(world + "/crowd") and not any(line.startswith("none ") for line in open(world + "/witness")):
+    time.sleep(0.005)
 number = sum(name.encode()) % 16
 if number == 0 and os.fork() == 0:
     os.setsid()
@@ -71,7 +74,7 @@ def prove(amount: Amount, tell: Progress) -> Result:
 
 
 def control(amount: Amount) -> Result:
-    """Supervisors that do not wait for a slot."""
+    """Supervisors that do not wait for a slot, and agents that stay until one of them finds no seat."""
     return _try(4, 2, 40, silent, _unlocked)
 
 
@@ -97,9 +100,11 @@ def _try(orchestrators: int, cap: int, agents: int, tell: Progress, broken: Any 
     names = [name for _, name in lines]
     violations += [f"{name} was started twice" for name in set(names) if names.count(name) > 1]
     figures = {
-        "peak": str(max(seats, default=-1) + 1 + bool(violations)), "orchestrators": str(orchestrators), "agents": f"{len(lines):,}",
+        "peak": str(max(seats, default=-1) + 1 + bool(violations)),
+        "orchestrators": str(orchestrators),
+        "agents": f"{len(lines):,}",
         "kills": ", ".join(f"{count:,} of {who}s" for who, count in arena.kills.items()),
-    }  # fmt: skip
+    }
     return Result(len(lines), violations, figures)
 
 
@@ -109,6 +114,8 @@ class Arena:
         self.root.mkdir()
         (folder / "agent.py").write_text(AGENT)
         (folder / "witness").touch()
+        if broken is not None:
+            (folder / "crowd").touch()
         self.definition = definition(TEXT % cap)
         self.chance = dice("cap", orchestrators, cap, agents)
         self.lines = range(orchestrators)
@@ -148,7 +155,9 @@ class Arena:
             os.dup2(os.open(self.folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
             if self.broken is not None:
                 self.broken()
-            orchestrate(self.root, self.folder, self.definition, self.cap, [f"run {line} {number}" for number in range(rounds)])
+            orchestrate(
+                self.root, self.folder, self.definition, self.cap, [f"run {line} {number}" for number in range(rounds)]
+            )
             status = 0
         finally:
             os._exit(status)
@@ -158,7 +167,9 @@ class Arena:
         if who == "orchestrator" and self.running:
             victim = chance.choice(sorted(self.running))
         elif who in ("supervisor", "agent"):
-            held = [slot["supervisor"]["pid"] for slot in self._slots() if slot["state"] == "held" and slot["supervisor"]]
+            held = [
+                slot["supervisor"]["pid"] for slot in self._slots() if slot["state"] == "held" and slot["supervisor"]
+            ]
             victim = chance.choice(held) if held else 0
             if who == "agent" and victim:
                 victim = next(iter(_children(victim)), 0)
@@ -192,7 +203,7 @@ def orchestrate(root: Path, folder: Path, bound: Any, cap: int, names: list[str]
         known = {card["name"]: card["id"] for card in reader.runs()}
     for name in names:
         run = known.get(name) or start(workspace, name, "tiny", name=name, definition=bound)["id"]
-        Engine(workspace, run, Crew(f"command:{agent}"), {}).drive()
+        Engine(workspace, run, Roster(f"command:{agent}"), {}).drive()
 
 
 def _children(pid: int) -> list[int]:

@@ -1,11 +1,15 @@
 """Promise 7: gates fail closed, are decided once, by a person, for exactly what was shown.
 
-    signed     decisions with signatures that are nobody's, or somebody's over something else, or without any, past the drivers too
-    stale      approvals after what was shown was changed, even by a byte: by a person, over MCP, in advance, and by hand
+    signed     decisions with signatures that are nobody's, or somebody's over something else, or without any, past the
+               drivers too
+    stale      approvals after what was shown was changed, even by a byte: by a person, over MCP, in advance, and by
+               hand
     racing     many decide at once: one of them counts
-    surfaces   an agent at work in the same repository tries everything that Tenuto offers, and edits its state files, in disguise (attacker.py);
+    surfaces   an agent at work in the same repository tries everything that Tenuto offers, and edits its state files,
+               in disguise (attacker.py);
                a model in a person's own session tries everything as well (sessions.py)
-    written    at level signed, whoever knows the journal well writes to the database directly (database.py): found out, not carried on
+    written    at level signed, whoever knows the journal well writes to the database directly (database.py): found out,
+               not carried on
 
 At the end of each, what is right is accepted, once: what refuses everything would prove nothing.
 """
@@ -22,11 +26,12 @@ import tenuto
 from prove import attacker, database, gated, sessions
 from prove.frame import Amount, Progress, Result, dice, place, repository, require, silent
 from prove.gated import RUN, SHOWN
-from tenuto.drivers import protection, session
-from tenuto.drivers.persons import decide_gate, let_pass_on
-from tenuto.drivers.settings import read_settings
 from tenuto.encoding import digest
+from tenuto.engine import gates as protection
+from tenuto.engine import rest
+from tenuto.engine.gates import decide_gate, let_pass_on
 from tenuto.errors import TenutoError
+from tenuto.workspace.settings import read_settings
 
 FULL = {"signed": 2_600, "stale": 5_600, "by hand": 1_000, "racing": 110, "written": 300}
 SAMPLE = {"signed": 40, "stale": 120, "by hand": 30, "racing": 3, "written": 14}
@@ -56,9 +61,11 @@ def prove(amount: Amount, tell: Progress) -> Result:
         tell(total, total)
     decisions = wanted["signed"] + wanted["stale"] + wanted["by hand"] + wanted["racing"] * RACERS
     figures = {
-        "decisions": f"{decisions:,}", "surfaces": f"{surfaces:,}", "database writes": f"{wanted['written']:,}",
+        "decisions": f"{decisions:,}",
+        "surfaces": f"{surfaces:,}",
+        "database writes": f"{wanted['written']:,}",
         "accepted or undetected": str(len(violations)),
-    }  # fmt: skip
+    }
     return Result(decisions + surfaces + wanted["written"], violations, figures)
 
 
@@ -108,28 +115,49 @@ def _signed(made: Path, count: int, tell: Progress) -> list[str]:
 
 
 def _unsigned(workspace: Any) -> list[str]:
-    """Straight to the rules, as a driver would that forgot to ask for a signature. One that says *signed* and brings none is believed
-    there, and found out by whoever looks at the journal: see written."""
+    """Straight to the rules, as a driver would that forgot to ask for a signature. One that says *signed* and brings
+    none is believed there, and found out by whoever looks at the journal: see written."""
     found, shown = [], workspace.load(RUN)["gate"]["shown"]
     for decision in ("approve", "revise", "reject"):
-        for proof in ({}, {"level": ""}, {"level": "guarded"}, {"level": "isolated"}, {"signature": "s", "signer": "ada"}):
+        for proof in (
+            {},
+            {"level": ""},
+            {"level": "guarded"},
+            {"level": "isolated"},
+            {"signature": "s", "signer": "ada"},
+        ):
             try:
                 with workspace.turn() as turn:
-                    turn.do(RUN, {"do": "DecideGate", "decision": decision, "who": "ada", "shown": shown, "proof": proof})
+                    turn.do(
+                        RUN, {"do": "DecideGate", "decision": decision, "who": "ada", "shown": shown, "proof": proof}
+                    )
                 found.append(f"signed: {decision} with {proof} for a proof was accepted")
             except TenutoError as refusal:
-                found += [] if refusal.code == "not-signed" else [f"signed: {decision} with {proof}: refused for another reason: {refusal}"]
+                found += (
+                    []
+                    if refusal.code == "not-signed"
+                    else [f"signed: {decision} with {proof}: refused for another reason: {refusal}"]
+                )
     return found
 
 
 def _true_one(root: Path, folder: Path) -> list[str]:
     """The signature that is right is taken; the same one again is not, nor at the gate that comes after a revision."""
     workspace, settings = tenuto.open(str(root)), read_settings(str(root))
-    approved, sent_back = ((word, protection.sign(protection.said(workspace.load(RUN), word, ""), str(folder / "ada"))) for word in ("approve", "revise"))
+    approved, sent_back = (
+        (word, protection.sign(protection.text_to_sign(workspace.load(RUN), word, ""), str(folder / "ada")))
+        for word in ("approve", "revise")
+    )
     found = []
-    for number, (word, signature, wanted) in enumerate((
-        (*sent_back, True), (*sent_back, False), (*approved, False), (*approved, False), (*sent_back, False),
-    )):  # fmt: skip
+    for number, (word, signature, wanted) in enumerate(
+        (
+            (*sent_back, True),
+            (*sent_back, False),
+            (*approved, False),
+            (*approved, False),
+            (*sent_back, False),
+        )
+    ):
         try:
             decide_gate(workspace, RUN, word, "", settings, signature, "ada")
             if not wanted:
@@ -142,7 +170,7 @@ def _true_one(root: Path, folder: Path) -> list[str]:
     if workspace.load(RUN)["gate"] is None:
         found.append("after the replays no gate is open")
     else:
-        anew = protection.sign(protection.said(workspace.load(RUN), "approve", ""), str(folder / "ada"))
+        anew = protection.sign(protection.text_to_sign(workspace.load(RUN), "approve", ""), str(folder / "ada"))
         found += _counts_once(lambda: decide_gate(workspace, RUN, "approve", "", settings, anew, "ada"))
     workspace.journal.close()
     return found
@@ -151,16 +179,23 @@ def _true_one(root: Path, folder: Path) -> list[str]:
 def _stock(run: Any, folder: Path) -> dict[str, str]:
     """True signatures, each over something else than what is to be decided; and true words, signed by somebody else."""
     gate = run["gate"]
-    others = {
-        "another run": {**run, "id": "y"}, "another gate": {**run, "gate": {**gate, "id": "gate-0"}},
+    others: dict[str, Any] = {
+        "another run": {**run, "id": "y"},
+        "another gate": {**run, "gate": {**gate, "id": "gate-0"}},
         "another name": {**run, "gate": {**gate, "name": "look2"}},
-        "other files": {**run, "gate": {**gate, "shown": [{**one, "sha256": digest(b"other")} for one in gate["shown"]]}},
+        "other files": {
+            **run,
+            "gate": {**gate, "shown": [{**one, "sha256": digest(b"other")} for one in gate["shown"]]},
+        },
         "no files": {**run, "gate": {**gate, "shown": []}},
-    }  # fmt: skip
-    made = {what: protection.sign(protection.said(other, "approve", ""), str(folder / "ada")) for what, other in others.items()}
-    made["a rejection"] = protection.sign(protection.said(run, "reject", ""), str(folder / "ada"))
-    made["other words"] = protection.sign(protection.said(run, "approve", "but"), str(folder / "ada"))
-    made["mallory"] = protection.sign(protection.said(run, "approve", ""), str(folder / "mallory"))
+    }
+    made = {
+        what: protection.sign(protection.text_to_sign(other, "approve", ""), str(folder / "ada"))
+        for what, other in others.items()
+    }
+    made["a rejection"] = protection.sign(protection.text_to_sign(run, "reject", ""), str(folder / "ada"))
+    made["other words"] = protection.sign(protection.text_to_sign(run, "approve", "but"), str(folder / "ada"))
+    made["mallory"] = protection.sign(protection.text_to_sign(run, "approve", ""), str(folder / "mallory"))
     return made
 
 
@@ -169,7 +204,10 @@ def _forgery(chance: random.Random, stock: dict[str, str]) -> tuple[str, str, st
     signature = stock.get(what, "")
     signer = "ada"
     if what == "nobody":
-        signature, signer = stock["other words"], chance.choice(["", "bob", "mallory", "*", "ada,bob", "ada\nbob", "-f"])
+        signature, signer = (
+            stock["other words"],
+            chance.choice(["", "bob", "mallory", "*", "ada,bob", "ada\nbob", "-f"]),
+        )
     elif what == "garbage":
         signature = "".join(chr(chance.randrange(32, 127)) for _ in range(chance.randrange(1, 400)))
     elif what == "damaged":
@@ -230,7 +268,7 @@ APPROVALS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("by a person", lambda workspace: decide_gate(workspace, RUN, "approve", "", {})),
     ("by a person who saw it", lambda workspace: decide_gate(workspace, RUN, "approve", "", {}, gate="gate-1")),
     ("over MCP", _over_mcp),
-    ("in advance", lambda workspace: session._decide_in_advance(workspace, RUN, "approve", {})),
+    ("in advance", lambda workspace: rest._decide_in_advance(workspace, RUN, "approve", {})),
 )
 
 
@@ -267,7 +305,9 @@ def _by_hand(folder: Path, count: int, tell: Progress) -> list[str]:
             pass
         _put_back(path, shown)
         tell(number + 1, count)
-    found += [f"by hand: {words}" for words in _counts_once(lambda: workspace.context.resume("approve", task="by-hand"))]
+    found += [
+        f"by hand: {words}" for words in _counts_once(lambda: workspace.context.resume("approve", task="by-hand"))
+    ]
     workspace.journal.close()
     return found
 
@@ -306,7 +346,8 @@ def _put_back(path: Path, shown: bytes) -> None:
 
 
 def _racing(made: Path, count: int, tell: Progress) -> list[str]:
-    """Each round, eight processes decide; the journal must show one decision, and one of them must be told that it counts."""
+    """Each round, eight processes decide; the journal must show one decision, and one of them must be told that it
+    counts."""
     found: list[str] = []
     for number in range(count):
         root = gated.copy(made, f"race-{number}")
@@ -318,7 +359,9 @@ def _racing(made: Path, count: int, tell: Progress) -> list[str]:
         workspace.journal.close()
         accepted = [word for word, status in zip(words, told, strict=True) if status == 0]
         if len(decided) != 1 or accepted != decided:
-            found.append(f"racing {number}: {words}: the journal says {decided}, and {accepted} were told that it counts")
+            found.append(
+                f"racing {number}: {words}: the journal says {decided}, and {accepted} were told that it counts"
+            )
         tell(number + 1, count)
     return found
 

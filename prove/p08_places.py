@@ -1,12 +1,14 @@
 """Promise 8: nothing is written outside the repository's own places.
 
-10,000 hostile names (ways up, absolute paths, links' names, bytes that file systems and terminals misread) are given to everything
-that makes a path of a name: tasks, tickets, features, phases, artifacts, files that a hook reports, files to restore, paths in a
-backup. Around the repository stand other directories, in it files that are not Tenuto's; after each name all of it is
-compared. Some names also go to processes under strace, and every file that was opened for writing is compared with the list.
+10,000 hostile names (ways up, absolute paths, links' names, bytes that file systems and terminals misread) are given to
+everything that makes a path of a name: tasks, tickets, features, phases, artifacts, files that a hook reports, files to
+restore, paths in a backup. Around the repository stand other directories, in it files that are not Tenuto's; after each
+name all of it is compared. Some names also go to processes under strace, and every file that was opened for writing is
+compared with the list.
 
-Then folders and files of the repository are replaced by symbolic links to the outside, standing still and swapped back and
-forth as fast as it goes while commands run, and while an engine copies into work trees and out of them (outward.py).
+Then folders and files of the repository are replaced by symbolic links to the outside, standing still and swapped back
+and forth as fast as it goes while commands run, and while an engine copies into work trees and out of them
+(outward.py).
 
 The broken variant follows links.
 """
@@ -30,19 +32,33 @@ from prove.outward import STANDING, SWAPPER, attack
 from prove.outward import SWAPPED as SWAPPED_IN_TREES
 from prove.scenes import words as words_of
 from tenuto.errors import TenutoError
-from tenuto.workspace.settle import settle
+from tenuto.workspace.settings import init_repository
 
-FULL, SAMPLE = (10_000, 300, 60, 8), (240, 4, 2, 0)  # names, of them as processes, rounds of swapping for each place, the same around engines
+FULL, SAMPLE = (
+    (10_000, 300, 60, 8),
+    (240, 4, 2, 0),
+)  # names, of them as processes, rounds of swapping for each place, the same around engines
 BATCH = 24
 OWN = re.compile(
     r"docs$|(docs/orchestrator|docs/feature|\.ai-workspace|\.agents|\.claude/orchestrator|\.tenuto|\.git/tenuto)(/.*)?$|\.claude$|\.feature-state\.json$"
 )
 # What stands between the repository's root and a file that Tenuto writes.
 SWAPPED = (
-    "docs", "docs/orchestrator", "docs/orchestrator/context", "docs/orchestrator/context/tasks/dark-mode",
-    "docs/orchestrator/context/tasks/dark-mode/manifest.json", "docs/orchestrator/context/history.md", ".agents", ".agents/tmp",
-    ".agents/tmp/state.json", ".ai-workspace", ".ai-workspace/T-1", ".ai-workspace/T-1/flow-state.json", ".feature-state.json", ".tenuto",
-)  # fmt: skip
+    "docs",
+    "docs/orchestrator",
+    "docs/orchestrator/context",
+    "docs/orchestrator/context/tasks/dark-mode",
+    "docs/orchestrator/context/tasks/dark-mode/manifest.json",
+    "docs/orchestrator/context/history.md",
+    ".agents",
+    ".agents/tmp",
+    ".agents/tmp/state.json",
+    ".ai-workspace",
+    ".ai-workspace/T-1",
+    ".ai-workspace/T-1/flow-state.json",
+    ".feature-state.json",
+    ".tenuto",
+)
 TREES = (*STANDING, *SWAPPED_IN_TREES)
 
 Snapshot = dict[str, bytes | str | None]
@@ -50,7 +66,9 @@ Snapshot = dict[str, bytes | str | None]
 
 def prove(amount: Amount, tell: Progress) -> Result:
     names, processes, rounds, engines = FULL if amount.full else SAMPLE
-    jobs: list[tuple[str, int, int, bool]] = [("names", number, BATCH * 10, False) for number in range(max(1, names // (BATCH * 10)))]
+    jobs: list[tuple[str, int, int, bool]] = [
+        ("names", number, BATCH * 10, False) for number in range(max(1, names // (BATCH * 10)))
+    ]
     if names % (BATCH * 10) and amount.full:
         jobs.append(("names", len(jobs), BATCH * 10, False))
     if shutil.which("strace"):
@@ -70,7 +88,13 @@ def control(amount: Amount) -> Result:
 def _job(job: tuple[str, int, int, bool]) -> Result:
     kind, number, count, broken = job
     with alone(), place() as work, _following_links(broken):
-        act: Callable[[Path, int, int], Result] = {"names": _names, "processes": _processes, "links": _links, "swaps": _swaps, "trees": _trees}[kind]
+        act: Callable[[Path, int, int], Result] = {
+            "names": _names,
+            "processes": _processes,
+            "links": _links,
+            "swaps": _swaps,
+            "trees": _trees,
+        }[kind]
         return act(work, number, count)
 
 
@@ -81,10 +105,20 @@ def _build(work: Path) -> Path:
     """A repository with files that are not ours, between neighbours."""
     root = work / "project"
     for path, text in {
-        "project/src/main.py": "print()\n", "project/docs/guide.md": "# Mine\n", "project/README.md": "# Mine\n", "project/.git/config": "[core]\n", "project/.git/HEAD": "ref: x\n",
-        "project/.git/hooks/pre-commit": "#!/bin/sh\n", "project/.github/x.yml": "a: b\n", "project/.claude/settings.json": "{}\n", "project/.tenuto/roles/reviewer.md": "# Mine\n",
-        "neighbour/state.json": "{}\n", "neighbour/notes.md": "theirs\n", "secret": "theirs\n", "outside/flow-state.json": "{}\n",
-    }.items():  # fmt: skip
+        "project/src/main.py": "print()\n",
+        "project/docs/guide.md": "# Mine\n",
+        "project/README.md": "# Mine\n",
+        "project/.git/config": "[core]\n",
+        "project/.git/HEAD": "ref: x\n",
+        "project/.git/hooks/pre-commit": "#!/bin/sh\n",
+        "project/.github/x.yml": "a: b\n",
+        "project/.claude/settings.json": "{}\n",
+        "project/.tenuto/roles/reviewer.md": "# Mine\n",
+        "neighbour/state.json": "{}\n",
+        "neighbour/notes.md": "theirs\n",
+        "secret": "theirs\n",
+        "outside/flow-state.json": "{}\n",
+    }.items():
         (work / path).parent.mkdir(parents=True, exist_ok=True)
         (work / path).write_text(text)
     with opened(root) as workspace:
@@ -122,16 +156,76 @@ def _escapes(before: Snapshot, after: Snapshot, label: str) -> list[str]:
 
 
 def _hostile(dice: random.Random, work: Path) -> str:
-    ups = dice.choice(("../", "..\\", "../../", "./../", "..//", "%2e%2e/", "..%2f", "․․/", "．．/", "..\u200b/", "a/../../", "/../", "~/"))
+    ups = dice.choice(
+        (
+            "../",
+            "..\\",
+            "../../",
+            "./../",
+            "..//",
+            "%2e%2e/",
+            "..%2f",
+            "․․/",
+            "．．/",
+            "..\u200b/",
+            "a/../../",
+            "/../",
+            "~/",
+        )
+    )
     parts = (
-        "neighbour/state.json", "outside", "secret", ".git/config", ".git/hooks/pre-commit", "src/main.py", "README.md", "con", "nul.txt",
-        "x", "a" * 300, "\0", "\n", "\r", "\x1b[2J", "\u202egpj.exe", "-rf", "--", "*", "$(touch x)", "`touch x`", ";touch x", "|x", "", " ", ".", "..",
-        "...", "é", "é", "ﬀ", "\ud800", "%00", "file:///x", "C:\\x", "\\\\host\\share", "/etc/passwd", f"{work}/outside/made", "project",
-        "../project/../outside/x", ".github/x.yml", ".claude/settings.json", ".ai-workspace", "docs/../src/main.py", "docs/guide.md", ".tenuto/../README.md",
-    )  # fmt: skip
+        "neighbour/state.json",
+        "outside",
+        "secret",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "src/main.py",
+        "README.md",
+        "con",
+        "nul.txt",
+        "x",
+        "a" * 300,
+        "\0",
+        "\n",
+        "\r",
+        "\x1b[2J",
+        "\u202egpj.exe",
+        "-rf",
+        "--",
+        "*",
+        "$(touch x)",
+        "`touch x`",
+        ";touch x",
+        "|x",
+        "",
+        " ",
+        ".",
+        "..",
+        "...",
+        "é",
+        "é",
+        "ﬀ",
+        "\ud800",
+        "%00",
+        "file:///x",
+        "C:\\x",
+        "\\\\host\\share",
+        "/etc/passwd",
+        f"{work}/outside/made",
+        "project",
+        "../project/../outside/x",
+        ".github/x.yml",
+        ".claude/settings.json",
+        ".ai-workspace",
+        "docs/../src/main.py",
+        "docs/guide.md",
+        ".tenuto/../README.md",
+    )
     made = dice.choice(parts)
     for _ in range(dice.randrange(3)):
-        made = dice.choice((ups + made, made + "/" + dice.choice(parts), made + dice.choice(parts), "/" + made, ups * 3 + made))
+        made = dice.choice(
+            (ups + made, made + "/" + dice.choice(parts), made + dice.choice(parts), "/" + made, ups * 3 + made)
+        )
     return made[:600]
 
 
@@ -194,11 +288,16 @@ def feature(workspace: Any, name: str) -> None:
 
 
 def reported_files(workspace: Any, name: str) -> None:
-    from tenuto.drivers.hooks import answer
-    from tenuto.hosts.hearing import hear
+    from tenuto.hooks.call import answer
+    from tenuto.hooks.parse import parse_hook
 
-    told = {"agentName": "spec-writer", "completedPhase": "spec", "filesCreated": [name], "filesModified": [name]}
-    answer(workspace, hear("SubagentStop", told | {"timestamp": "2026-01-02T03:04:05Z"}))
+    told: dict[str, object] = {
+        "agentName": "spec-writer",
+        "completedPhase": "spec",
+        "filesCreated": [name],
+        "filesModified": [name],
+    }
+    answer(workspace, parse_hook("SubagentStop", told | {"timestamp": "2026-01-02T03:04:05Z"}))
 
 
 def artifact(workspace: Any, name: str) -> None:
@@ -207,16 +306,14 @@ def artifact(workspace: Any, name: str) -> None:
 
 
 def restored(workspace: Any, name: str) -> None:
-    from tenuto.workspace.repair import restore
+    from tenuto.workspace.checkup import restore
 
     restore(workspace, name)
 
 
 def imported(workspace: Any, name: str) -> None:
-    from tenuto.stores.backup import Import
-
-    with workspace.journal.write():
-        taken = Import(workspace.journal.connection())
+    with workspace.journal.write() as transaction:
+        taken = transaction.importing()
         taken.take({"kind": "log", "path": name, "text": "x"})
         taken.finish()
     with workspace.turn() as turn:
@@ -236,9 +333,19 @@ def edited_file(workspace: Any, name: str) -> None:
 
 
 WAYS: tuple[Callable[[Any, str], None], ...] = (
-    task, stored_for_a_task, ticket, described, staged_output, staged_setting, feature, reported_files, artifact, restored, imported,
+    task,
+    stored_for_a_task,
+    ticket,
+    described,
+    staged_output,
+    staged_setting,
+    feature,
+    reported_files,
+    artifact,
+    restored,
+    imported,
     edited_file,
-)  # fmt: skip
+)
 
 
 # ---- processes ---------------------------------------------------------------------------------------
@@ -248,34 +355,56 @@ def _processes(work: Path, number: int, count: int) -> Result:
     """As users start it; strace tells every file that was opened for writing, made, renamed or removed."""
     random = dice("processes", number)
     root, violations = _build(work), list[str]()
+    temporary = work / "temporary"
+    temporary.mkdir(exist_ok=True)
     for _ in range(count):
         name = _hostile(random, work).replace("\0", "")
-        command = random.choice((
-            ("context", f"INIT task: {name}"), ("flow", "initialize_workflow", name), ("feature", "start", name),
-            ("staged", "record-output", name, "--content", "x"), ("run", name, "--name", name, "--start-only"), ("repair", "--restore", name),
-            ("context", f"STORE phase: spec task_id: {name} content: x"), ("adopt", name),
-        ))  # fmt: skip
+        command = random.choice(
+            (
+                ("context", f"INIT task: {name}"),
+                ("flow", "initialize_workflow", name),
+                ("feature", "start", name),
+                ("staged", "record-output", name, "--content", "x"),
+                ("run", name, "--name", name, "--start-only"),
+                ("repair", "--restore", name),
+                ("context", f"STORE phase: spec task_id: {name} content: x"),
+                ("adopt", name),
+            )
+        )
         log = work / "trace"
-        calls = "openat,open,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,truncate"
-        arguments, text = words_of(tuple(os.fsdecode(os.fsencode(word.encode("utf-8", "ignore").decode())) for word in command))
+        calls = "openat,open,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,truncate"  # noqa: E501
+        arguments, text = words_of(
+            tuple(os.fsdecode(os.fsencode(word.encode("utf-8", "ignore").decode())) for word in command)
+        )
         strace = ["strace", "--seccomp-bpf", "-f", "-y", "-o", str(log), "-s", "4096", "-e", f"trace={calls}"]
-        subprocess.run([*strace, *arguments], cwd=root, input=text, capture_output=True, check=False, env=environment())
-        violations += [f"{command!r}: {line}" for line in _writes_elsewhere(log, root)]
+        brief = environment(TMPDIR=str(temporary))  # where what lasts as long as one process may lie
+        subprocess.run([*strace, *arguments], cwd=root, input=text, capture_output=True, check=False, env=brief)
+        violations += [f"{command!r}: leaves {left}" for left in os.listdir(temporary)]
+        violations += [f"{command!r}: {line}" for line in _writes_elsewhere(log, root, temporary)]
         log.unlink()
     return Result(count, violations, {"of them as processes": f"{count:,}"})
 
 
-def _writes_elsewhere(log: Path, root: Path) -> Iterator[str]:
+def _writes_elsewhere(log: Path, root: Path, temporary: Path) -> Iterator[str]:
     for line in log.read_text(errors="replace").splitlines():
         call = re.match(r"(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)", line)
-        if call is None or int(call[3]) < 0 or (call[1] == "openat" and not re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC)", call[2])):
+        if (
+            call is None
+            or int(call[3]) < 0
+            or (call[1] == "openat" and not re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC)", call[2]))
+        ):
             continue
         folders, names = re.findall(r"(?:\d+|AT_FDCWD)<([^>]*)>", call[2]), re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
+        if call[1].startswith("symlink"):
+            names = names[1:]  # where it leads to is not written
         for folder, name in itertools.zip_longest(folders, names, fillvalue=folders[-1] if folders else str(root)):
             path = os.path.normpath(os.path.join(folder, name))
             below = os.path.relpath(path, root)
-            ours = path.startswith(f"{root}/") and OWN.match(below)
-            if not ours and not re.match(rf"/dev/(null|tty)|/proc/|{re.escape(str(ROOT))}/tenuto/.*__pycache__|{re.escape(str(root))}/\.git($|/(?!hooks|config|info))", path):
+            ours = (path.startswith(f"{root}/") and OWN.match(below)) or path.startswith(f"{temporary}/")
+            if not ours and not re.match(
+                rf"/dev/(null|tty)|/proc/|{re.escape(str(ROOT))}/tenuto/.*__pycache__|{re.escape(str(root))}/\.git($|/(?!hooks|config|info))",
+                path,
+            ):
                 yield f"{call[1]} {path}"
 
 
@@ -284,11 +413,14 @@ def _writes_elsewhere(log: Path, root: Path) -> Iterator[str]:
 
 def _commands(workspace: Any, number: int) -> None:
     acts: tuple[Callable[[], Any], ...] = (
-        lambda: workspace.context.start_phase("spec"), lambda: workspace.context.store("spec", f"# {number}\n"),
-        lambda: workspace.context.end_phase("spec", "success"), lambda: workspace.staged.update({"mine": number}),
-        lambda: workspace.flow.update_delegation("T-1", agent="deep_research"), lambda: workspace.feature_state.answer({"problem": str(number)}),
-        lambda: settle(workspace),
-    )  # fmt: skip
+        lambda: workspace.context.start_phase("spec"),
+        lambda: workspace.context.store("spec", f"# {number}\n"),
+        lambda: workspace.context.end_phase("spec", "success"),
+        lambda: workspace.staged.update({"mine": number}),
+        lambda: workspace.flow.update_delegation("T-1", agent="deep_research"),
+        lambda: workspace.feature_state.answer({"problem": str(number)}),
+        lambda: init_repository(workspace),
+    )
     for act in acts:
         with contextlib.suppress(TenutoError, OSError):
             act()
@@ -323,7 +455,9 @@ def _swaps(work: Path, number: int, rounds: int) -> Result:
     if (root / path).is_symlink():
         (root / path).unlink()
     after = _put_back(_around(work), path)
-    return Result(rounds, _escapes(before, after, f"{path} is swapped with a link"), {"rounds against swapped links": f"{rounds}"})
+    return Result(
+        rounds, _escapes(before, after, f"{path} is swapped with a link"), {"rounds against swapped links": f"{rounds}"}
+    )
 
 
 def _trees(work: Path, number: int, rounds: int) -> Result:
@@ -333,12 +467,18 @@ def _trees(work: Path, number: int, rounds: int) -> Result:
         found, ended = attack(work / str(turn), TREES[number])
         through += ended
         violations += [f"an engine, {TREES[number]} is a link: outside, {name} was written" for name in found]
-    return Result(rounds, violations, {"engines with links in their way": f"{rounds}", "of them at their end all the same": f"{through}"})
+    return Result(
+        rounds,
+        violations,
+        {"engines with links in their way": f"{rounds}", "of them at their end all the same": f"{through}"},
+    )
 
 
 def _put_back(found: Snapshot, path: str) -> Snapshot:
     """The swapper is stopped anywhere: what it had put aside belongs to its place."""
-    aside = {f"{path}{name.removeprefix('aside')}": text for name, text in found.items() if name.partition("/")[0] == "aside"}
+    aside = {
+        f"{path}{name.removeprefix('aside')}": text for name, text in found.items() if name.partition("/")[0] == "aside"
+    }
     rest = {name: text for name, text in found.items() if name.partition("/")[0] != "aside"}
     return {f"project/{name}": text for name, text in aside.items() if not OWN.match(name)} | rest
 
@@ -349,13 +489,11 @@ def _following_links(on: bool) -> Iterator[None]:
     if not on:
         yield
         return
-    from tenuto.files import places
+    from tenuto.files import exchange
 
-    kept = places._FOLDER
-    places._FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    kept = exchange._FOLDER
+    exchange._FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     try:
         yield
     finally:
-        places._FOLDER = kept
-
-
+        exchange._FOLDER = kept

@@ -1,12 +1,12 @@
 """Promise 12: disk full, read-only and I/O errors stop safely and resume.
 
-Every command of every scene, as a process; strace lets its nth system call that writes, names or flushes fail with ENOSPC, EIO or
-EROFS, for every n, and every third that reads a file of the repository with EIO. Then: the answer is success or a named error, never a traceback; success is only said of what is recorded; the
-repository opens, holds all that was answered before, and the command whole or not at all; repeated without the
-fault, it comes to its end.
+Every command of every scene, as a process; strace lets its nth system call that writes, names or flushes fail with
+ENOSPC, EIO or EROFS, for every n, and every third that reads a file of the repository with EIO. Then: the answer is
+success or a named error, never a traceback; success is only said of what is recorded; the repository opens, holds all
+that was answered before, and the command whole or not at all; repeated without the fault, it comes to its end.
 
-As root also on a file system of a few hundred kilobytes: commands until it is full, which must end in a refusal by name and lose
-nothing; with more room, the same command succeeds.
+As root also on a file system of a few hundred kilobytes: commands until it is full, which must end in a refusal by name
+and lose nothing; with more room, the same command succeeds.
 
 The broken variant believes that a commit which failed was made.
 """
@@ -80,11 +80,16 @@ def _command(job: tuple[str, int, bool, bool]) -> Result:
         violations = []
         for point in points:
             _put(root, before)
-            violations += [f"{' '.join(command)[:50]!r}, {' '.join(map(str, point))}: {found}" for found in _fail(root, command, point, had, after, broken)]
+            violations += [
+                f"{' '.join(command)[:50]!r}, {' '.join(map(str, point))}: {found}"
+                for found in _fail(root, command, point, had, after, broken)
+            ]
         return Result(len(points), violations, {"failed calls": f"{len(points):,}"})
 
 
-def _fail(root: Path, command: Command, point: Point, had: dict[str, int], after: dict[str, int], broken: bool) -> list[str]:
+def _fail(
+    root: Path, command: Command, point: Point, had: dict[str, int], after: dict[str, int], broken: bool
+) -> list[str]:
     status, said = _with_fault(root, command, point, broken)
     found = []
     if "Traceback" in said or "unexpected" in said:
@@ -103,7 +108,9 @@ def _fail(root: Path, command: Command, point: Point, had: dict[str, int], after
         again = play(root, command)
         now = _counts(heads(state_folder(root)))
         if any(now.get(run, 0) < count for run, count in after.items()):
-            found.append(f"repeated, it does not come to its end: {now}, not {after}: {(again.stdout + again.stderr)[-200:]!r}")
+            found.append(
+                f"repeated, it does not come to its end: {now}, not {after}: {(again.stdout + again.stderr)[-200:]!r}"
+            )
     return found
 
 
@@ -112,8 +119,20 @@ def _with_fault(root: Path, command: Command, point: Point, broken: bool) -> tup
     arguments, text = words(command)
     if broken:
         arguments = [sys.executable, "-c", BROKEN, *arguments[3:]]
-    strace = ["strace", "--seccomp-bpf", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={nth}"]
-    done = subprocess.run([*strace, *arguments], cwd=root, input=text, capture_output=True, check=False, env=environment())
+    strace = [
+        "strace",
+        "--seccomp-bpf",
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={call}:error={error}:when={nth}",
+    ]
+    done = subprocess.run(
+        [*strace, *arguments], cwd=root, input=text, capture_output=True, check=False, env=environment()
+    )
     return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
@@ -149,7 +168,7 @@ def _small_disk(rounds: int) -> Result:
             room = 700
             for number in range(rounds):
                 before = _counts(_copied_heads(root))
-                command = ("staged", "update", f'{{"mine": {{"k{number % 7}": "{"x" * 4000}{number}"}}}}')
+                command = ("staged", "update", f'{{"extra": {{"mine": {{"k{number % 7}": "{"x" * 4000}{number}"}}}}}}')
                 done = play(root, command)
                 said = (done.stdout + done.stderr).decode("utf-8", "replace")
                 now = _counts(_copied_heads(root))
@@ -163,7 +182,9 @@ def _small_disk(rounds: int) -> Result:
             violations += reopen(root).problems
         finally:
             subprocess.run(["umount", str(disk)], check=True)
-    return Result(rounds, violations, {"commands on a small disk": f"{rounds:,}", "of them met a full disk": f"{full:,}"})
+    return Result(
+        rounds, violations, {"commands on a small disk": f"{rounds:,}", "of them met a full disk": f"{full:,}"}
+    )
 
 
 def _after_a_full_disk(number: int, status: int, said: str, before: dict[str, int], now: dict[str, int]) -> list[str]:

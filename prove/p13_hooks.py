@@ -1,19 +1,19 @@
 """Promise 13: hooks cannot recurse, and cannot break the host.
 
-    forced     an error is raised before one line after the other of a hook's own way through Tenuto, also a second one while
-               the first is told: the exit status is 0, the answer is none or an object, nothing is blocked
-    images     the cache of bytecode that a hook starts from, damaged in every way
-    streams    standard streams that the host has closed, and a folder that is gone: nothing is said into a file of ours
-    recursion  a host whose every program calls the hook again: the second one does nothing
+forced     an error is raised before one line after the other of a hook's own way through Tenuto, also a second one
+           while
+           the first is told: the exit status is 0, the answer is none or an object, nothing is blocked
+streams    standard streams that the host has closed, and a folder that is gone: nothing is said into a file of ours
+recursion  a host whose every program calls the hook again: the second one does nothing
 """
 
 from __future__ import annotations
 
 import json
 import os
+import posix
 import random
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,27 +23,59 @@ from typing import Any, NamedTuple, NoReturn
 
 import tenuto
 from prove.frame import ROOT, Amount, Progress, Result, dice, place, repository, spread
-from tenuto.entrypoints import hook_call, launch
-from tenuto.workspace.examine import examine
+from tenuto.entrypoints import hook, launch
+from tenuto.hooks import call as hook_call
+from tenuto.workspace.checkup import examine
 
 PAYLOADS = ROOT / "tests" / "data" / "payloads" / "claude-2.1.325"
 NAMES = (
-    "SubagentStart", "SubagentStop", "PreToolUse.Agent", "PreToolUse.Write", "PostToolUse.Write", "PreCompact.auto", "SessionStart.compact",
-    "SessionStart.resume", "Stop", "UserPromptSubmit",
-)  # fmt: skip
+    "SubagentStart",
+    "SubagentStop",
+    "PreToolUse.Agent",
+    "PreToolUse.Write",
+    "PostToolUse.Write",
+    "PreCompact.auto",
+    "SessionStart.compact",
+    "SessionStart.resume",
+    "Stop",
+    "UserPromptSubmit",
+)
 # Of other hosts, and of those that call without a session: other payloads, other answers, other ways to fail.
-OTHERS = ("gemini-0.61.0/BeforeTool.write_file", "gemini-0.61.0/BeforeTool.invoke_agent", "gemini-0.61.0/BeforeAgent", "codex-0.166.0/PreToolUse.apply_patch", "seed/task_update", "seed/SubagentStop")
+OTHERS = (
+    "gemini-0.61.0/BeforeTool.write_file",
+    "gemini-0.61.0/BeforeTool.invoke_agent",
+    "gemini-0.61.0/BeforeAgent",
+    "codex-0.166.0/PreToolUse.apply_patch",
+    "seed/task_update",
+    "seed/SubagentStop",
+)
 SEED: dict[str, Any] = {
     "task_update": {"type": "task_update", "taskId": 1, "newStatus": "completed", "timestamp": "2026-01-02T03:04:05Z"},
-    "SubagentStop": {"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "timestamp": "2026-01-02T03:04:05Z"},
+    "SubagentStop": {
+        "agentName": "spec-writer",
+        "completedPhase": "spec",
+        "nextPhase": "plan",
+        "timestamp": "2026-01-02T03:04:05Z",
+    },
 }
 SESSION = "8dd9056e-c8e9-4b44-be02-7f3be68ade4c"
 ERRORS: tuple[Callable[[], BaseException], ...] = (
-    lambda: KeyError("forced"), lambda: OSError(28, "No space left on device"), lambda: RuntimeError("forced"), lambda: MemoryError(),
-    lambda: RecursionError("forced"), lambda: KeyboardInterrupt(), lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "forced"),
-)  # fmt: skip
+    lambda: KeyError("forced"),
+    lambda: OSError(28, "No space left on device"),
+    lambda: RuntimeError("forced"),
+    lambda: MemoryError(),
+    lambda: RecursionError("forced"),
+    lambda: KeyboardInterrupt(),
+    lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "forced"),
+)
 DEEPEST = 6
-OUTERMOST = (("hook_call.py", "call_and_leave"), ("launch.py", "answer"), ("launch.py", "_is_call_of_a_hook"), ("launch.py", "_name"), ("sqlite.py", "__del__"))
+OUTERMOST = (
+    ("call.py", "leave_with"),
+    ("launch.py", "answer"),
+    ("launch.py", "_is_call_of_a_hook"),
+    ("launch.py", "_name"),
+    ("sqlite.py", "__del__"),
+)
 
 
 class Case(NamedTuple):
@@ -57,35 +89,37 @@ def prove(amount: Amount, tell: Progress) -> Result:
     batches += [(name, "script", amount.full) for name in OTHERS]
     if not amount.full:
         batches = [*batches[1:20:5], batches[-2]]
-    total = len(batches) + 3
+    total = len(batches) + 2
     tried, violations = 0, list[str]()
     for count, found in spread(_force, batches, amount.jobs, tell, of=total):
         tried += count
         violations += found
-    damaged, found = _damage_images(amount.full)
-    violations += found
-    tell(total - 2, total)
     closed, found = _close_streams(amount.full)
     violations += found
     tell(total - 1, total)
     depth, found = _recurse(guarded=True)
     violations += found
     tell(total, total)
-    figures = {"errors forced": f"{tried:,}", "damaged images": str(damaged), "closed streams": str(closed), "depth": str(depth), "hosts broken": str(len(violations))}
-    return Result(tried + damaged + closed + 1, violations, figures)
+    figures = {
+        "errors forced": f"{tried:,}",
+        "closed streams": str(closed),
+        "depth": str(depth),
+        "hosts broken": str(len(violations)),
+    }
+    return Result(tried + closed + 1, violations, figures)
 
 
 def control(amount: Amount) -> Result:
     """A hook that lets errors through, and a host that takes the guard away."""
-    kept = hook_call.Saying.fail, launch._is_call_of_a_hook
-    hook_call.Saying.fail, launch._is_call_of_a_hook = _raise, lambda words: False  # type: ignore[method-assign,assignment]
+    kept = hook_call.HookProcess.fail, launch._is_call_of_a_hook
+    hook_call.HookProcess.fail, launch._is_call_of_a_hook = _raise, lambda words: False  # type: ignore[method-assign]
     try:
         with place() as folder:
             root = _repository(folder)
             cases = [Case("SubagentStop", "command", ((line, 0),)) for line in range(20, 200, 30)]
             found = [words for case in cases for words in _call(root, case)]
     finally:
-        hook_call.Saying.fail, launch._is_call_of_a_hook = kept  # type: ignore[method-assign]
+        hook_call.HookProcess.fail, launch._is_call_of_a_hook = kept  # type: ignore[method-assign]
     return Result(len(cases) + 1, found + _recurse(guarded=False)[1], {})
 
 
@@ -115,7 +149,11 @@ def _force(batch: tuple[str, str, bool]) -> tuple[int, list[str]]:
         for case in cases:
             found += _call(root, case)
         workspace = tenuto.open(str(root))
-        found += [f"{name}, {entrance}: {one['message']}" for one in examine(workspace)["findings"] if one["severity"] == "damage"]
+        found += [
+            f"{name}, {entrance}: {one['message']}"
+            for one in examine(workspace)["findings"]
+            if one["severity"] == "damage"
+        ]
         workspace.journal.close()
     return len(cases), found
 
@@ -145,7 +183,10 @@ def _call(root: Path, case: Case) -> list[str]:
         _become_a_hook(root, case)
     _, status = os.waitpid(pid, 0)
     out, err = (folder / "out").read_text("utf-8", "replace"), (folder / "err").read_text("utf-8", "replace")
-    return [f"{case.payload}, {case.entrance}, {case.errors}: {words}" for words in _judge(os.waitstatus_to_exitcode(status), out, err)]
+    return [
+        f"{case.payload}, {case.entrance}, {case.errors}: {words}"
+        for words in _judge(os.waitstatus_to_exitcode(status), out, err)
+    ]
 
 
 def _payload(name: str, root: Path) -> Any:
@@ -167,7 +208,11 @@ def _judge(status: int, out: str, err: str) -> list[str]:
             told = json.loads(out)
         except ValueError:
             return [*found, f"the answer is half an object: {out!r}"]
-        if told.get("decision") == "block" or "deny" in json.dumps(told.get("hookSpecificOutput", {})) or told.get("continue") is False:
+        if (
+            told.get("decision") == "block"
+            or "deny" in json.dumps(told.get("hookSpecificOutput", {}))
+            or told.get("continue") is False
+        ):
             found.append(f"the host is stopped: {out!r}")
     return found
 
@@ -214,76 +259,17 @@ def _traced(folder: Path, case: Case, event: str) -> int:
     try:
         if case.entrance == "command":
             return launch.answer(["hook", event])
-        leave, kept = [0], hook_call.posix._exit
-        hook_call.posix._exit = lambda status: leave.append(status)  # type: ignore[assignment]
+        leave, kept = [0], posix._exit
+        posix._exit = leave.append  # type: ignore[assignment,unused-ignore]
         try:
-            hook_call.call_and_leave([event], lambda: None)
+            hook_call.leave_with(hook.main, [event])
         finally:
-            hook_call.posix._exit = kept
+            posix._exit = kept
         return leave[-1]
     finally:
         sys.settrace(None)
         if not case.errors:
             (folder / "lines").write_text(str(seen[0]))
-
-
-# ---- damaged images --------------------------------------------------------------------------------
-
-
-def _damage_images(full: bool) -> tuple[int, list[str]]:
-    found: list[str] = []
-    with place() as folder:
-        root = _repository(folder)
-        package = folder / "copy"
-        shutil.copytree(ROOT / "tenuto", package / "tenuto", ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.yaml"))
-        words = [sys.executable, "-I", "-S", str(package / "tenuto" / "entrypoints" / "hook.py"), "SubagentStop"]
-        given = (PAYLOADS / "SubagentStop.json").read_text().replace("$PROJECT", str(root))
-        payload = json.dumps(json.loads(given)["stdin"])
-
-        def call() -> subprocess.CompletedProcess[str]:
-            return subprocess.run(words, cwd=root, input=payload, capture_output=True, text=True, timeout=60, check=False)
-
-        call()
-        [image] = (package / "tenuto" / "__pycache__").glob("hook.*.image")
-        whole = image.read_bytes()
-        damages = list(_damages(whole, 60 if full else 6))
-        for what, body in damages:
-            image.write_bytes(body)
-            done = call()
-            found += [f"image {what}: {words}" for words in _judge(done.returncode, done.stdout, done.stderr)]
-        image.unlink()
-        image.mkdir()
-        done = call()
-        found += [f"a folder in the image's place: {words}" for words in _judge(done.returncode, done.stdout, done.stderr)]
-    return len(damages) + 1, found
-
-
-def _damages(whole: bytes, count: int) -> Any:
-    import marshal
-
-    behind = 8 + int.from_bytes(whole[:8], "little")
-    made_by, kept = marshal.loads(whole[8:behind])
-
-    def image(listed: Any, codes: bytes) -> bytes:
-        index = marshal.dumps((made_by, listed))
-        return len(index).to_bytes(8, "little") + index + codes
-
-    yield "empty", b""
-    yield "another program's", b"\x00" * 4096
-    for what, code in (("no code", b"no code"), ("a text in place of code", marshal.dumps("raise SystemExit(9)"))):
-        yield f"with {what}", image({name: (*entry[:3], 0, len(code)) for name, entry in kept.items()}, code)
-    yield "with code beyond its end", image({name: (*entry[:3], len(whole), 1 << 62) for name, entry in kept.items()}, whole[behind:])
-    yield "with odd entries", image(dict.fromkeys(kept, 7), whole[behind:])
-    yield "with a list", image([1, 2], whole[behind:])
-    for number in range(count):
-        chance = dice("image", number)
-        if number % 2:
-            yield f"cut ({number})", whole[: chance.randrange(len(whole))]
-        else:
-            body = bytearray(whole)
-            # Into the frame around the code: what is inside is code of ours, as a .pyc is.
-            body[chance.randrange(behind)] ^= 1 << chance.randrange(8)
-            yield f"flipped ({number})", bytes(body)
 
 
 # ---- closed streams --------------------------------------------------------------------------------
@@ -301,16 +287,34 @@ def _close_streams(full: bool) -> tuple[int, list[str]]:
             for where in (root, gone):
                 gone.mkdir(exist_ok=True)
                 leave = f"rmdir {gone}; " if where == gone else ""
-                words = shlex.join([sys.executable, "-I", "-S", str(ROOT / "tenuto" / "entrypoints" / "hook.py"), name.partition(".")[0]])
+                words = shlex.join(
+                    [
+                        sys.executable,
+                        "-I",
+                        "-S",
+                        str(ROOT / "tenuto" / "entrypoints" / "hook.py"),
+                        name.partition(".")[0],
+                    ]
+                )
                 payload = json.dumps(_payload(name, root))
                 done = subprocess.run(
-                    ["sh", "-c", f"{leave}{words} {closed}"], cwd=where, input=payload, capture_output=True, text=True, timeout=60, check=False
+                    ["sh", "-c", f"{leave}{words} {closed}"],
+                    cwd=where,
+                    input=payload,
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                    check=False,
                 )
                 found += [f"{name} with {closed}: {odd}" for odd in _judge(done.returncode, done.stdout, done.stderr)]
-            said = [path for path in ("lock", "queue") if (root / ".git" / "tenuto" / path).read_bytes() not in (b"", b"1")]
+            said = [
+                path for path in ("lock", "queue") if (root / ".git" / "tenuto" / path).read_bytes() not in (b"", b"1")
+            ]
             found += [f"{name} with {closed}: something was said into {path}" for path in said]
         workspace = tenuto.open(str(root))
-        found += [f"closed streams: {one['message']}" for one in examine(workspace)["findings"] if one["severity"] == "damage"]
+        found += [
+            f"closed streams: {one['message']}" for one in examine(workspace)["findings"] if one["severity"] == "damage"
+        ]
         workspace.journal.close()
     return 2 * len(cases), found
 
@@ -330,12 +334,22 @@ def _recurse(guarded: bool) -> tuple[int, list[str]]:
         take_away = "" if guarded else "unset TENUTO_HOOK\n"
         program.write_text(
             f"#!/bin/sh\necho $DEPTH >> {folder}/depths\n[ $DEPTH -lt {DEEPEST} ] || exit 0\n{take_away}"
-            f"DEPTH=$((DEPTH + 1)) {sys.executable} -I -S {ROOT}/tenuto/entrypoints/hook.py {event} < {folder}/payload\nexit 0\n"
+            f"DEPTH=$((DEPTH + 1)) {sys.executable} -I -S {ROOT}/tenuto/entrypoints/hook.py {event} < "
+            f"{folder}/payload\nexit 0\n"
         )
         program.chmod(0o755)
         environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "DEPTH": "1"}
         words = [sys.executable, "-I", "-S", str(ROOT / "tenuto" / "entrypoints" / "hook.py"), event]
-        done = subprocess.run(words, cwd=root, env=environment, input=(folder / "payload").read_text(), capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            words,
+            cwd=root,
+            env=environment,
+            input=(folder / "payload").read_text(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         depths = [int(line) for line in (folder / "depths").read_text().split()] if (folder / "depths").exists() else []
         found = [f"recursion: {words}" for words in _judge(done.returncode, "", done.stderr)]
         if not depths:

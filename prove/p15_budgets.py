@@ -1,21 +1,26 @@
 """Promise 15: nothing is admitted past a budget, whoever is killed.
 
-The kill matrix once more, with agents that spend as soon as they start, often fail (some so that the same attempt may start them
-again), and sometimes never get to say what they spent. What they really spent stands in the witness; the limit, of the run or of its
-step, must hold for that, not for what was reported.
+The kill matrix once more, with agents that spend as soon as they start, often fail (some so that the same attempt may
+start them again), and sometimes never get to say what they spent. What they really spent stands in the witness; the
+limit, of the run or of its step, must hold for that, not for what was reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prove.frame import Amount, Progress, Result, spread
 from prove.matrix import HEAD, SEAT, Case, World, cases, play
 from tenuto.agents.command import CommandAgent
-from tenuto.agents.crew import Crew
-from tenuto.core.fold import apply, new_run
-from tenuto.drivers import local
+from tenuto.agents.roster import Roster
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_run
+from tenuto.engine import loop
+
+if TYPE_CHECKING:
+    from tenuto.core.records.action import Ending, Reply
+    from tenuto.ports import Agent, Assignment
 
 DEAREST = 100  # what an attempt may cost, and sets aside
 AGENT = """#!/bin/sh
@@ -36,7 +41,8 @@ esac
 """
 MEMBERS = ", ".join(f"{{id: {name}, {SEAT}}}" for name in "abc")
 TEXT = HEAD + (
-    f"  - {{id: work, cluster: {{members: [{MEMBERS}], quorum: 3}}, retry: {{ERROR: 6, LOST: 6}}, on: {{ERROR: halt}},\n"
+    "  - "
+    f"{{id: work, cluster: {{members: [{MEMBERS}], quorum: 3}}, retry: {{ERROR: 6, LOST: 6}}, on: {{ERROR: halt}},\n"
     f"     budget: {{attempt_micro_usd: {DEAREST}%s}}}}\n"
 )
 
@@ -53,29 +59,29 @@ PASSING = 3  # the exit status of an agent that may be started again
 class Metered(CommandAgent):
     """Says what an attempt cost where the agent got to say it."""
 
-    reports = ("micro_usd",)
+    reports: tuple[str, ...] = ("micro_usd",)
 
-    def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
-        told = super().read(job, result, reply)
-        told["transient"] = result["exit_code"] == PASSING
-        path = self.argv[0].rpartition("/")[0] + f"/told-{result['attempt']}"
+    def reply(self, plan: Assignment, ending: Ending, output: str) -> Reply:
+        reply = super().reply(plan, ending, output)
+        reply["transient"] = ending["exit_code"] == PASSING
+        path = self.argv[0].rpartition("/")[0] + f"/told-{ending['attempt']}"
         try:
             with open(path) as file:
                 said = file.read()
         except FileNotFoundError:
-            return told
+            return reply
         if said.endswith("\n"):  # or it was killed between making the file and writing to it
-            told["usage"] = {"micro_usd": int(said.partition(":")[2])}
-        return told
+            reply["usage"] = {"micro_usd": int(said.partition(":")[2])}
+        return reply
 
 
-class MeteredCrew(Crew):
+class MeteredRoster(Roster):
     def __init__(self, agent: str) -> None:
-        local._BACKOFF = 0.0  # nobody is overloaded here
+        loop._BACKOFF = 0.0  # nobody is overloaded here
         self.agent = Metered(agent)
         super().__init__(self.agent.name)
 
-    def named(self, spelling: str) -> Metered:
+    def named(self, spelling: str) -> Agent:
         return self.agent
 
 
@@ -86,22 +92,23 @@ def prove(amount: Amount, tell: Progress) -> Result:
     for dead, found in spread(_try, listed, amount.jobs, tell):
         killed += dead
         violations += found
-    return Result(len(listed), violations, {"points": "18", "processes killed": f"{killed:,}", "overspends": str(len(violations))})
+    return Result(
+        len(listed), violations, {"points": "18", "processes killed": f"{killed:,}", "overspends": str(len(violations))}
+    )
 
 
 def control(amount: Amount) -> Result:
     """An orchestrator that does not look at limits when it comes back."""
-    listed = [case for case in cases("budgets", Amount(True, 1), 72, 72, ("0",)) if case.kills[0].victims == "orchestrator"]
+    listed = [
+        case for case in cases("budgets", Amount(True, 1), 72, 72, ("0",)) if case.kills[0].victims == "orchestrator"
+    ]
     return Result(3, [words for case in listed[:3] for words in _play(case, broken=_admit_all)[1]], {})
 
 
 def _admit_all() -> None:
-    from tenuto.core import todo
-    from tenuto.core.decisions import attempts
+    from tenuto.core import budget, todo
 
-    for module in (todo, attempts):
-        if hasattr(module, "shortage"):
-            module.shortage = lambda *_, **__: None
+    budget.shortage = todo.shortage = lambda *_, **__: None  # type: ignore[attr-defined]
 
 
 def _try(case: Case) -> tuple[int, list[str]]:
@@ -116,14 +123,17 @@ def _play(case: Case, broken: Any = None) -> tuple[int, list[str]]:
         return [*_spent(world, run, limits.run | limits.step), *_promised(events, limits.run | limits.step)]
 
     text = TEXT % "".join(f", {unit}: {limit}" for unit, limit in limits.step.items())
-    return play(case, judge, text=text, agent=AGENT, limits=limits.run, crew=MeteredCrew, broken=broken)
+    return play(case, judge, text=text, agent=AGENT, limits=limits.run, roster=MeteredRoster, broken=broken)
 
 
 def _spent(world: World, run: Any, limits: dict[str, int]) -> Iterator[str]:
     """What agents really spent fits the limit, and the journal charged at least that."""
     lines = (world.folder / "witness").read_text().split("\n") if (world.folder / "witness").exists() else []
     starts = [line.split()[1:] for line in lines if line.startswith("start ")]
-    real = {"attempts": len({name.rpartition(".")[0] for name, _ in starts}), "micro_usd": sum(int(cost) for _, cost in starts)}
+    real = {
+        "attempts": len({name.rpartition(".")[0] for name, _ in starts}),
+        "micro_usd": sum(int(cost) for _, cost in starts),
+    }
     charged = run["budget"]["spent"]
     for unit, limit in limits.items():
         if real[unit] > limit:

@@ -3,8 +3,8 @@
     arm(point, nth, ear, gate)      in this process: the nth time it comes there, it says so and waits
     python -I -S .../points.py POINT NTH EAR GATE DIRECTORY      a supervisor that does
 
-The product holds no hook for this: functions are wrapped from outside, in a process made for it. What stands still can be
-killed exactly there, with any of the others; what is not killed goes on.
+The product holds no hook for this: functions are wrapped from outside, in a process made for it. What stands still can
+be killed exactly there, with any of the others; what is not killed goes on.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 AGENT = "the agent is at work"  # it says so itself
 
 ORCHESTRATOR: dict[str, Any] = {
-    "before the intent": ("tenuto.drivers.local:Engine", "dispatch", "before", ""),
-    "the intent is decided, not committed": ("tenuto.drivers.local:Engine", "dispatch", "after", ""),
-    "the intent is committed, files not shown": ("tenuto.workspace.turn", "publish_all", "before", ""),
-    "the intent is shown, nothing launched": ("tenuto.drivers.local:Engine", "launch", "before", ""),
+    "before the intent": ("tenuto.engine.loop:Engine", "dispatch", "before", ""),
+    "the intent is decided, not committed": ("tenuto.engine.loop:Engine", "dispatch", "after", ""),
+    "the intent is committed, files not shown": ("tenuto.workspace.workspace", "publish_all", "before", ""),
+    "the intent is shown, nothing launched": ("tenuto.engine.loop:Engine", "launch", "before", ""),
     "the specification is written, no supervisor": ("tenuto.supervise.attempts", "start_supervisor", "before", ""),
     "the supervisor has no environment yet": ("tenuto.supervise.attempts", "_hand_over", "before", ""),
     "the supervisor is on its own": ("tenuto.supervise.attempts", "start_supervisor", "after", ""),
-    "the result is there, not collected": ("tenuto.drivers.local:Engine", "finish", "before", ""),
-    "the end is decided, not committed": ("tenuto.drivers.local:Engine", "_record", "after", ""),
-    "the end is committed": ("tenuto.drivers.local:Engine", "finish", "after", ""),
+    "the result is there, not collected": ("tenuto.engine.loop:Engine", "finish", "before", ""),
+    "the end is decided, not committed": ("tenuto.engine.loop:Engine", "_record", "after", ""),
+    "the end is committed": ("tenuto.engine.loop:Engine", "finish", "after", ""),
     "during a checkpoint of the journal": ("tenuto.stores.sqlite:SqliteJournal", "_cut_off_if_long", "before", ""),
 }
 SUPERVISOR: dict[str, Any] = {
     "before the claim": ("tenuto.supervise.records", "create_once", "before", "/claim"),
     "claimed, without a slot": ("tenuto.supervise.supervisor:Supervision", "_queue", "before", ""),
     "the slot is taken": ("tenuto.supervise.supervisor:Supervision", "_start", "before", ""),
-    "between fork and exec": ("tenuto.supervise.agent", "_become_agent", "before", ""),
+    "between fork and exec": ("tenuto.supervise.supervisor", "_become_agent", "before", ""),
     "the agent has ended, no result": ("tenuto.supervise.supervisor:Supervision", "_end_tree", "before", ""),
     "the result is published, the slot is held": ("tenuto.supervise.slots", "release", "before", ""),
 }

@@ -2,8 +2,8 @@
 
 A command runs under strace; the disk model follows its calls. Between two flushes, what is undecided only grows, so the
 states of an epoch (up to the next flush, the answer, or the end) contain those of every moment in it. An epoch
-with few states is enumerated whole; of a larger one: nothing kept, all kept, all but one, only one, every prefix in time,
-and then decisions drawn at random, half of them with torn pages. Equal states are counted once.
+with few states is enumerated whole; of a larger one: nothing kept, all kept, all but one, only one, every prefix in
+time, and then decisions drawn at random, half of them with torn pages. Equal states are counted once.
 
 Each state of the journal's files is opened by the product, and must hold exactly what was answered, or that and the
 command under way, whole. A part of them, with the states of all other files drawn as well, is opened as a repository,
@@ -87,12 +87,16 @@ class Trial:
                 answered = True
                 allowed = {after}
             elif op.path.startswith(f"{STATE}/journal"):
-                # Killed here, all that was written is kept: what stands there now may be there after a loss of power, too.
+                # Killed here, all that was written is kept: what stands there now may be there after a loss of power,
+                # too.
                 found = self._guarded(disk, {}, 0, f"{label}, killed after call {number}")
                 self.kills += 1
                 if found is not None and not answered:
                     if not _holds(found, before):
-                        self.violated(label, f"killed after call {number}: {_short(found)} is less than was answered, {_short(before)}")
+                        self.violated(
+                            label,
+                            f"killed after call {number}: {_short(found)} is less than was answered, {_short(before)}",
+                        )
                     allowed.add(found)
         self._epoch(disk, allowed, f"{label}, answered")
         if after not in allowed:
@@ -114,7 +118,9 @@ class Trial:
                 break
             found = self._guarded(disk, decision, torn, label)
             if found is not None and found not in allowed:
-                self.violated(label, f"{_short(found)} is neither {' nor '.join(sorted(map(_short, allowed)))} {_told(decision)}")
+                self.violated(
+                    label, f"{_short(found)} is neither {' nor '.join(sorted(map(_short, allowed)))} {_told(decision)}"
+                )
         for decision, torn in _some(units, self.dice, self.turns):
             self._reopened(disk, decision, torn, allowed, label)
 
@@ -205,4 +211,4 @@ def _short(found: Heads) -> str:
 
 
 def _told(decision: Decision) -> str:
-    return f"[{', '.join(f'{kind} {one}.{other}={answer}' for (kind, one, other), answer in sorted(decision.items()))[:400]}]"
+    return f"[{', '.join(f'{kind} {one}.{other}={answer}' for (kind, one, other), answer in sorted(decision.items()))[:400]}]"  # noqa: E501

@@ -5,7 +5,8 @@
                       files.json       every file that the runs showed: path -> text
 
 Recordings are kept for ever and never made anew: a version that makes something else of one is wrong. A newer fold
-may keep more about a run than was known then; whatever was known then must be the same.
+may keep more about a run than was known then, and may call a field by another name (`as_called_today` has every such
+name); whatever was known then must be the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 from prove.frame import ROOT
 from prove.looking import opened
 from tenuto import __version__
-from tenuto.core.fold import _APPLY, FOLD_VERSION, apply, new_run
+from tenuto.core.fold import _APPLY, FOLD_VERSION, apply
+from tenuto.core.parts import new_run
 from tenuto.encoding import dumps, loads
 from tenuto.workspace.backup import export, import_lines
 
@@ -26,6 +28,17 @@ FOLDER = ROOT / "tests" / "replay"
 
 # No command has ever led to these; they stand in the list of events, and are folded.
 NEVER_WRITTEN = ("WaveStarted", "WaveEnded")
+
+
+# What folds before version 8 called the fields of a run.
+_RUN_OF_THEN = {
+    "stay": "current_visit",
+    "flying": "in_flight",
+    "words": "last_verdicts",
+    "carried": "handed_over",
+    "told_at": "reported_at",
+}
+_VISIT_OF_THEN = {"did": "done_actions"}
 
 
 def names() -> list[str]:
@@ -64,7 +77,7 @@ def _rendered(workspace: Any, runs: dict[str, Any]) -> dict[str, str]:
         files = {path: b"".join(reader.log_text(path)).decode() for path, _ in reader.logs()}
     for run in runs.values():
         for dialect in run["dialects"]:
-            shown = workspace.dialects[dialect].render(run, repo)
+            shown = workspace.views[dialect].render(run, repo)
             files |= {path: body.decode() for path, body in shown.items()}
     return files
 
@@ -79,13 +92,36 @@ def replay(name: str, root: Path) -> list[str]:
         import_lines(workspace, (folder / "journal.jsonl").read_bytes().splitlines(keepends=True))
         runs = _runs(workspace)
         found = [f"{name}: run {run} is not there" for run in told["runs"].keys() - runs.keys()]
-        for run, before in told["runs"].items():
+        for run, recorded in told["runs"].items():
             if run in runs:
-                found += [f"{name}: {run}: {line}" for line in _compare(workspace, run, before, runs[run], told["fold"])]
+                before = as_called_today(recorded, told["fold"])
+                found += [
+                    f"{name}: {run}: {line}" for line in _compare(workspace, run, before, runs[run], told["fold"])
+                ]
         shown = _rendered(workspace, runs)
     found += [f"{name}: {path} is not shown any more" for path in files.keys() - shown.keys()]
-    found += [f"{name}: {path} is other bytes now" for path, text in files.items() if path in shown and shown[path] != text]
+    found += [
+        f"{name}: {path} is other bytes now" for path, text in files.items() if path in shown and shown[path] != text
+    ]
     return found
+
+
+def as_called_today(run: dict[str, Any], fold: int) -> dict[str, Any]:
+    """A recorded run, its fields called what they are called today; no value is changed."""
+    if fold < 8:
+        run = {_RUN_OF_THEN.get(field, field): value for field, value in run.items()}
+        if run["current_visit"] is not None:
+            visit = run["current_visit"]
+            run["current_visit"] = {_VISIT_OF_THEN.get(field, field): value for field, value in visit.items()}
+    if fold < 9:
+        if run["current_visit"] is not None:
+            run["current_visit"]["leg"] = run["current_visit"].pop("hop")
+        if run["pause"] is not None:
+            # One field held feedback, the time at which a parked run goes on, or the attempt that asks a person.
+            value = run["pause"].pop("last_feedback")
+            field = {"parked": "until", "question": "question_of"}.get(run["pause"]["kind"], "feedback")
+            run["pause"][field] = value
+    return run
 
 
 def _compare(workspace: Any, run: str, before: Any, now: Any, fold: int) -> list[str]:
@@ -114,7 +150,13 @@ def _changed(before: Any, now: Any, where: str) -> list[str]:
     """What was known then and is not the same now. New keys are no difference."""
     if isinstance(before, dict) and isinstance(now, dict):
         gone = [f"{where}{key} is gone" for key in before if key not in now]
-        return gone + [line for key in before if key in now for line in _changed(before[key], now[key], f"{where}{key}.")]
+        return gone + [
+            line for key in before if key in now for line in _changed(before[key], now[key], f"{where}{key}.")
+        ]
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        return [line for number, (one, other) in enumerate(zip(before, now, strict=True)) for line in _changed(one, other, f"{where}{number}.")]
+        return [
+            line
+            for number, (one, other) in enumerate(zip(before, now, strict=True))
+            for line in _changed(one, other, f"{where}{number}.")
+        ]
     return [] if before == now else [f"{where.rstrip('.')}: {json.dumps(before)[:80]} became {json.dumps(now)[:80]}"]

@@ -29,7 +29,10 @@ steps:
   - {id: second, agent: {role: implementer}}
 """
 
-_STOPPED = '{"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": [], "filesModified": [], "timestamp": "2026-01-02T03:04:05Z"}'
+_STOPPED = (
+    '{"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": [], '
+    '"filesModified": [], "timestamp": "2026-01-02T03:04:05Z"}'
+)
 _UPDATE = '{"type": "task_update", "taskId": 1, "newStatus": "completed", "timestamp": "2026-01-02T03:04:05Z"}'
 
 SCENES = (
@@ -38,7 +41,11 @@ SCENES = (
         (("context", "INIT task: Dark mode"),),
         (
             ("context", "START_PHASE phase: spec"),
-            ("context", "STORE phase: spec content: # Dark mode\n\nAll of it, and a switch.\n" + "Colours, fonts, pictures. " * 200),
+            (
+                "context",
+                "STORE phase: spec content: # Dark mode\n\nAll of it, and a switch.\n"
+                + "Colours, fonts, pictures. " * 200,
+            ),
             ("context", "END_PHASE phase: spec status: success"),
             ("context", "PAUSE reason: lunch recommendations: eat, rest"),
             ("context", "RESUME decision: retry"),
@@ -60,7 +67,7 @@ SCENES = (
         "staged",
         (("staged", "init", "--task", "Dark mode", "--pipelineProfile", "minimal"),),
         (
-            ("staged", "update", '{"coverageThreshold": 80, "mine": {"a": [1, 2]}}'),
+            ("staged", "update", '{"coverageThreshold": 80, "extra": {"mine": {"a": [1, 2]}}}'),
             ("staged", "record-output", "0", "--content", "# What there is\n"),
             ("staged", "advance"),
             ("staged", "stop", "--reason", "lunch"),
@@ -93,7 +100,12 @@ SCENES = (
         "large",  # artifacts that lie beside the database
         (("context", "INIT task: Dark mode"),),
         (
-            ("context", "-", "STDIN", "STORE phase: spec content: # All of it " + "and colours, fonts, pictures, " * 10_000),
+            (
+                "context",
+                "-",
+                "STDIN",
+                "STORE phase: spec content: # All of it " + "and colours, fonts, pictures, " * 10_000,
+            ),
             ("context", "-", "STDIN", "STORE phase: spec content: # Less of it " + "and no pictures, " * 16_000),
             ("context", "START_PHASE phase: spec"),
         ),
@@ -109,7 +121,7 @@ SCENES = (
             ("hook", "task_update", "STDIN", _UPDATE),
         ),
     ),
-)  # fmt: skip
+)
 BY_NAME = {scene.name: scene for scene in SCENES}
 
 

@@ -38,7 +38,10 @@ def machine() -> str:
         processor = models[0] if models else processor
     except OSError:
         pass
-    return f"{os.cpu_count()} × {processor}, {platform.system()} {platform.release().partition('-')[0]}, Python {platform.python_version()}"
+    return (
+        f"{os.cpu_count()} × {processor}, {platform.system()} {platform.release().partition('-')[0]}, Python "
+        f"{platform.python_version()}"
+    )
 
 
 def _cell(text: str) -> str:
@@ -49,13 +52,22 @@ def row(outcome: Outcome) -> str:
     promise, result, control, seconds = outcome
     figures = "; ".join(f"{name}: {value}" for name, value in result.figures.items())
     broken = (
-        f"{len(control.violations):,} violations found in {control.tried:,}" if control.violations else "**found nothing**"
+        f"{len(control.violations):,} violations found in {control.tried:,}"
+        if control.violations
+        else "**found nothing**"
     )
     day = time.strftime("%Y-%m-%d", time.gmtime())
     cells = [
-        str(promise.number), promise.promise, promise.tried, promise.wanted, f"{result.tried:,}",
-        f"**{len(result.violations):,}**", figures, broken, f"{day}, {seconds:,.0f} s, {machine()}",
-    ]  # fmt: skip
+        str(promise.number),
+        promise.promise,
+        promise.tried,
+        promise.wanted,
+        f"{result.tried:,}",
+        f"**{len(result.violations):,}**",
+        figures,
+        broken,
+        f"{day}, {seconds:,.0f} s, {machine()}",
+    ]
     return f"| {' | '.join(map(_cell, cells))} |"
 
 

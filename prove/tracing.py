@@ -15,7 +15,7 @@ from prove.scenes import Command, words
 TRACED = (
     "openat,open,creat,write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,ftruncate,truncate,fallocate,"
     "rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,symlink,symlinkat,"
-    "fsync,fdatasync,sync_file_range,sync,syncfs,lseek"
+    "fsync,fdatasync,sync_file_range,sync,syncfs,lseek,chdir"
 )
 _LINE = re.compile(r"^(?:(\d+)\s+)?(\w+)\((.*)\)\s+= (\d+)")
 _HEX = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
@@ -55,6 +55,8 @@ def _plain(text: str) -> bytes:
 def _ops(log: Path, root: str) -> Iterator[Op]:
     first, halves = "", dict[str, str]()
     positions: dict[tuple[str, str], int] = {}  # (process, descriptor) -> where its next write goes; -1: the end
+    links: dict[str, str] = {}  # made outside the root, where they lead into it
+    folders: dict[str, str] = {}  # process -> where it works
     with log.open() as file:
         for line in file:
             pid = line.split(" ", 1)[0]
@@ -66,17 +68,39 @@ def _ops(log: Path, root: str) -> Iterator[Op]:
                 line = halves.pop(pid, "") + line.partition("resumed>")[2]
             found = _LINE.match(line)
             if found is not None:
-                for op in _op(pid, found[2], found[3], int(found[4]), root, positions):
+                if found[2] in ("symlink", "symlinkat"):
+                    target, link = (os.fsdecode(_plain(text)) for text, _ in _HEX.findall(found[3])[:2])
+                    if target.startswith(root + "/") and not link.startswith(root + "/"):
+                        links[link] = target
+                for op in _op(pid, found[2], found[3], int(found[4]), root, positions, links, folders):
                     if op.kind != "answer" or pid == first:  # what a helper says is no answer
                         yield op
 
 
 def _op(
-    pid: str, call: str, given: str, result: int, root: str, positions: dict[tuple[str, str], int]
+    pid: str,
+    call: str,
+    given: str,
+    result: int,
+    root: str,
+    positions: dict[tuple[str, str], int],
+    links: dict[str, str],
+    folders: dict[str, str],
 ) -> Iterator[Op]:
     texts = [_plain(text) for text, _ in _HEX.findall(given)]
     places = [os.fsdecode(_plain(text)) for text in _OPEN.findall(given)]
-    inside = lambda path: path[len(root) + 1 :] if path.startswith(root + "/") else ""
+
+    if given.startswith("AT_FDCWD<"):
+        folders[pid] = places[0]
+    elif call == "chdir":
+        folders[pid] = os.path.normpath(os.path.join(folders.get(pid, "/"), os.fsdecode(texts[0])))
+
+    def inside(path: str) -> str:
+        path = os.path.normpath(os.path.join(folders.get(pid, "/"), path))
+        for link, target in links.items():  # git works through a stand-in for the repository's own folder
+            if path.startswith(link + "/"):
+                path = target + path[len(link) :]
+        return path[len(root) + 1 :] if path.startswith(root + "/") else ""
 
     def named(place: int, text: int) -> str:
         path = os.fsdecode(texts[text])

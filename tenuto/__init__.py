@@ -10,8 +10,9 @@ for what it does not call.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tenuto.errors import BadInput, Damaged, NotFound, Refused, SchemaSkew, TenutoError, Waiting
-    from tenuto.workspace.open import open_workspace as open
-    from tenuto.workspace.turn import Turn, Workspace
+    from tenuto.repository import Repository
+    from tenuto.repository import open_repository as open
+    from tenuto.workspace.workspace import Turn, Workspace
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Damaged",
     "NotFound",
     "Refused",
+    "Repository",
     "SchemaSkew",
     "TenutoError",
     "Turn",
@@ -27,15 +29,27 @@ __all__ = [
     "open",
 ]
 
-_ELSEWHERE = {
-    "open": ("tenuto.workspace.open", "open_workspace"),
-    "Workspace": ("tenuto.workspace.turn", "Workspace"),
-    "Turn": ("tenuto.workspace.turn", "Turn"),
-}
-
 
 def __getattr__(name: str) -> object:
+    match name:
+        case "open":
+            from tenuto.repository import open_repository
+
+            return open_repository
+        case "Repository":
+            from tenuto.repository import Repository
+
+            return Repository
+        case "Workspace":
+            from tenuto.workspace.workspace import Workspace
+
+            return Workspace
+        case "Turn":
+            from tenuto.workspace.workspace import Turn
+
+            return Turn
     if name not in __all__:
         raise AttributeError(f"module 'tenuto' has no attribute {name!r}")
-    module, attribute = _ELSEWHERE.get(name, ("tenuto.errors", name))
-    return getattr(__import__(module, fromlist=[attribute]), attribute)
+    from tenuto import errors
+
+    return vars(errors)[name]

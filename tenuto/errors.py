@@ -17,19 +17,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Never
 
 
 class TenutoError(Exception):
     exit_code = 1
     retryable = False
 
-    def __init__(self, code: str, message: str, hint: str = "", **details: Any) -> None:
+    def __init__(self, code: str, message: str, hint: str = "", **details: object) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
-        self.details: dict[str, Any] = details
+        self.details: dict[str, object] = details
 
 
 class BadInput(TenutoError):
@@ -66,6 +66,11 @@ class Damaged(TenutoError):
 
 class Unwritable(TenutoError):
     retryable = True
+
+
+def assert_never(value: Never) -> Never:
+    """The end of a complete `match`: mypy sees that no value is left. One that comes all the same is an error."""
+    raise KeyError(value)
 
 
 def refuse_halves(error: BaseException | None) -> None:

@@ -28,7 +28,8 @@ from prove.frame import FOREIGN
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A repository that a test opened stays open until its process ends: thousands of tests need more than the usual 1,024 files.
+# A repository that a test opened stays open until its process ends: thousands of tests need more than the usual 1,024
+# files.
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, _hard) if _hard != resource.RLIM_INFINITY else 20_000, _hard))
 
@@ -87,7 +88,10 @@ def needs() -> Callable[..., None]:
 @pytest.fixture(autouse=True, scope="session")
 def _only_the_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("home")
-    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    # No maintenance: git would do it in the background, and change what a test looks at.
+    (home / ".gitconfig").write_text(
+        "[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n"
+    )
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(FOREIGN)]:
             patch.delenv(name)
@@ -97,6 +101,7 @@ def _only_the_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         patch.setenv("GIT_TERMINAL_PROMPT", "0")
         patch.setenv("HOME", str(home))
+        patch.setenv("XDG_STATE_HOME", str(home / "state"))  # what is trusted is written down there
         patch.setenv("LC_ALL", "C.UTF-8")
         patch.setenv("NO_COLOR", "1")
         # A zone that nobody has: a local time shown as UTC stands out.

@@ -1,5 +1,5 @@
-"""The same update of a state file as a SubagentStop hook makes, the way a program of typer and pydantic does it: one lock, the file
-read and checked, the new one flushed and renamed, its folder flushed.
+"""The same update of a state file as a SubagentStop hook makes, the way a program of typer and pydantic does it: one
+lock, the file read and checked, the new one flushed and renamed, its folder flushed.
 """
 
 import fcntl

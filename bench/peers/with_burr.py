@@ -1,7 +1,7 @@
 """Burr: an action per step, the state saved to SQLite after each (SQLitePersister as it comes).
 
-A fan-out has four threads, and each item is an application of its own whose state is saved. There is no order of dependencies
-to run by: it takes no part in the queue.
+A fan-out has four threads, and each item is an application of its own whose state is saved. There is no order of
+dependencies to run by: it takes no part in the queue.
 """
 
 from __future__ import annotations
@@ -73,9 +73,12 @@ def chain(folder: Path) -> float:
         ApplicationBuilder()
         .with_actions(**{f"step_{number}": step for number in range(STEPS)})
         .with_transitions(*((f"step_{number}", f"step_{number + 1}") for number in range(STEPS - 1)))
-        .with_state(done=0).with_entrypoint("step_0").with_identifiers(app_id="bench")
-        .with_state_persister(persister(folder)).build()
-    )  # fmt: skip
+        .with_state(done=0)
+        .with_entrypoint("step_0")
+        .with_identifiers(app_id="bench")
+        .with_state_persister(persister(folder))
+        .build()
+    )
     begun = time.perf_counter()
     _, _, state = made.run(halt_after=[last])
     taken = time.perf_counter() - begun
@@ -85,10 +88,16 @@ def chain(folder: Path) -> float:
 
 def fan_out(folder: Path) -> float:
     made = (
-        ApplicationBuilder().with_actions(fan=Fan()).with_transitions()
-        .with_state(done=0).with_entrypoint("fan").with_identifiers(app_id="bench")
-        .with_parallel_executor(lambda: ThreadPoolExecutor(CAP)).with_state_persister(persister(folder)).build()
-    )  # fmt: skip
+        ApplicationBuilder()
+        .with_actions(fan=Fan())
+        .with_transitions()
+        .with_state(done=0)
+        .with_entrypoint("fan")
+        .with_identifiers(app_id="bench")
+        .with_parallel_executor(lambda: ThreadPoolExecutor(CAP))
+        .with_state_persister(persister(folder))
+        .build()
+    )
     begun = time.perf_counter()
     _, _, state = made.run(halt_after=["fan"])
     taken = time.perf_counter() - begun

@@ -1,7 +1,7 @@
 """DBOS: a workflow whose steps are recorded in SQLite; its queue of ready items is kept in the workflow itself.
 
-A workflow of DBOS must start its steps in the same order whenever it is made again. Where nothing waits for another that is so
-with any four at a time; with dependencies a batch of four ends before the next one starts.
+A workflow of DBOS must start its steps in the same order whenever it is made again. Where nothing waits for another
+that is so with any four at a time; with dependencies a batch of four ends before the next one starts.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ from answering import ATTEMPTS, CAP, STEPS, answer, fan, followers, graph
 from dbos import DBOS
 
 home = tempfile.TemporaryDirectory(prefix="tenuto-bench-")
-DBOS(config={
-    "name": "bench", "system_database_url": f"sqlite:///{home.name}/dbos.db", "run_admin_server": False, "log_level": "ERROR",
-})  # fmt: skip
+DBOS(
+    config={
+        "name": "bench",
+        "system_database_url": f"sqlite:///{home.name}/dbos.db",
+        "run_admin_server": False,
+        "log_level": "ERROR",
+    }
+)
 
 
 @DBOS.step()

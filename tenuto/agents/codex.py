@@ -6,9 +6,11 @@
 An attempt that goes on with an interrupted one resumes its thread. Codex names its threads itself, in the first event;
 where the thread's file is gone, the work starts over.
 
-Rule 1: only a turn that Codex completed has a reply: the last message of it. A stream that ends before is an ERROR, whatever was said.
-Rule 2: why a turn failed is told in words; limits.py knows what they mean.
-Rule 3: tokens are those of the whole thread, as Codex counts them; what an earlier attempt of the thread reported is taken off.
+Rule 1: only a turn that Codex completed has a reply: the last message of it. A stream that ends before is an ERROR,
+whatever was said.
+Rule 2: why a turn failed is said in words; command.py knows what they mean.
+Rule 3: tokens are those of the whole thread, as Codex counts them; what an earlier attempt of the thread reported is
+taken off.
 """
 
 from __future__ import annotations
@@ -17,14 +19,33 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tenuto.agents import options, streams
-from tenuto.agents.ending import broken, ending, error, told
-from tenuto.agents.limits import judge
-from tenuto.agents.reply import heard
+from tenuto.agents import command
+from tenuto.agents.command import (
+    AgentProgram,
+    Event,
+    broken,
+    cut_short,
+    error,
+    explained,
+    judge,
+    mapping,
+    mappings,
+    narrate_events,
+    narrate_tool,
+    read_events,
+    replied,
+)
 
-OPTIONS = {
+if TYPE_CHECKING:
+    from tenuto.agents.command import Options, Shape
+    from tenuto.core.pipeline.records import Role
+    from tenuto.core.records.action import Ending, Launch, Reply
+    from tenuto.core.records.run import Usage
+    from tenuto.ports import Assignment
+
+OPTIONS: dict[str, Shape] = {
     "model": str,
     "effort": ("minimal", "low", "medium", "high", "xhigh"),
     "sandbox": ("read-only", "workspace-write", "danger-full-access"),
@@ -42,52 +63,75 @@ class Thread(NamedTuple):
 
     name: str
     reply: str
-    tokens: tuple[int, int] | None  # read and written; None: not told
+    tokens: tuple[int, int] | None  # read and written; None: not reported
     failure: str
     completed: bool
 
 
-class CodexAgent:
-    reports = ("tokens",)
-    environment = ("CODEX_*", "OPENAI_*", "*_PROXY", "*_proxy", "SSL_CERT_*")
-    barred = ("CODEX_SANDBOX*", "CODEX_THREAD_ID", "CODEX_CI")  # of a Codex that we may run inside
+class CodexAgent(AgentProgram):
+    reports: tuple[str, ...] = ("tokens",)
+    environment: tuple[str, ...] = ("CODEX_*", "OPENAI_*", "*_PROXY", "*_proxy", "SSL_CERT_*")
+    barred: tuple[str, ...] = ("CODEX_SANDBOX*", "CODEX_THREAD_ID", "CODEX_CI")  # of a Codex that we may run inside
 
     def __init__(self, words: str) -> None:
         self.name = f"codex:{words}" if words else "codex"
-        self.options = options.read("codex", words, OPTIONS)
+        self.options = command.read("codex", words, OPTIONS)
 
-    def check(self, role: Any) -> None:
+    def check(self, role: Role | None) -> None:
         """Refuse a role whose wishes cannot be met, before anything starts."""
         self._options(role)
 
-    def program(self, role: Any) -> str:
-        return self._options(role).get("program", "codex")
+    def program(self, role: Role | None) -> str:
+        return command.word(self._options(role), "program", "codex")
 
-    def _options(self, role: Any) -> dict[str, str]:
-        return options.for_role("codex", self.options, role, OPTIONS)
+    def _options(self, role: Role | None) -> Options:
+        return command.for_role("codex", self.options, role, OPTIONS)
 
     def can_go_on(self, earlier: str) -> bool:
         thread = follow(earlier).name
         return bool(thread) and is_kept(thread, os.environ)
 
-    def launch(self, job: Any) -> dict[str, Any]:
-        chosen, thread, goes_on = self._options(job.role), follow(job.earlier).name, self.can_go_on(job.earlier)
-        words = ["exec", *(["-p", chosen["profile"]] if "profile" in chosen else [])]
-        words += ["--json", "--skip-git-repo-check", *_settings(chosen), *_opened(chosen, job)]
+    def launch(self, plan: Assignment) -> Launch:
+        chosen, thread, goes_on = self._options(plan.role), follow(plan.earlier).name, self.can_go_on(plan.earlier)
+        words = ["exec", *(["-p", command.word(chosen, "profile")] if "profile" in chosen else [])]
+        words += ["--json", "--skip-git-repo-check", *_settings(chosen), *_opened(chosen, plan)]
         words += ["resume", thread, "-"] if goes_on else ["-"]  # older versions know their options before `resume` only
-        prompt = job.going_on() if goes_on else job.prompt()
-        return {"argv": [chosen.get("program", "codex"), *words], "stdin": prompt, "env": {}}
+        prompt = plan.going_on() if goes_on else plan.prompt()
+        return {"argv": [command.word(chosen, "program", "codex"), *words], "stdin": prompt, "env": {}}
 
-    def read(self, job: Any, result: dict[str, Any], reply: str) -> dict[str, Any]:
-        thread = follow(reply)
-        said = ending(result) or _judged(job, result, thread)
-        return {**said, "reply": thread.reply, "usage": _usage(thread, follow(job.earlier))}
+    def reply(self, plan: Assignment, ending: Ending, output: str) -> Reply:
+        thread = follow(output)
+        reply = cut_short(ending) or _judged(plan, ending, thread)
+        return {**reply, "text": thread.reply, "usage": _usage(thread, follow(plan.earlier))}
+
+    @staticmethod
+    def narrate(line: str) -> list[str]:
+        return narrate_events(line, _narrate)
 
 
-def _settings(chosen: dict[str, str]) -> Iterator[str]:
+def _narrate(event: Event) -> Iterator[str]:
+    if event.get("type") == "item.completed":
+        item = mapping(event.get("item"))
+        match item.get("type"):
+            case "agent_message":
+                yield from str(item.get("text", "")).splitlines()
+            case "command_execution":
+                yield narrate_tool("run", {"command": str(item.get("command", ""))})
+            case "file_change":
+                paths = [str(change.get("path", "")) for change in mappings(item.get("changes"))]
+                yield narrate_tool("change", {"path": ", ".join(paths)})
+            case "mcp_tool_call":
+                yield narrate_tool(str(item.get("tool", "a tool")), item.get("arguments"))
+    elif event.get("type") in ("error", "turn.failed"):
+        problem = event.get("error")
+        why = mapping(problem).get("message") if isinstance(problem, dict) else problem
+        yield f"[it failed: {event.get('message') or why}]"
+
+
+def _settings(chosen: Options) -> Iterator[str]:
     """As settings, which a thread that is resumed takes, too."""
     if "model" in chosen:
-        yield from ("-m", chosen["model"])
+        yield from ("-m", command.word(chosen, "model"))
     yield from ("-c", f'sandbox_mode="{chosen.get("sandbox", "workspace-write")}"')
     if "network" in chosen:
         allowed = "true" if chosen["network"] == "on" else "false"
@@ -96,12 +140,13 @@ def _settings(chosen: dict[str, str]) -> Iterator[str]:
         yield from ("-c", f'model_reasoning_effort="{chosen["effort"]}"')
 
 
-def _opened(chosen: dict[str, str], job: Any) -> list[str]:
-    """Some folders are read-only in the sandbox, wherever they lie: those of them that hold files the attempt is to write are named."""
-    protected = [path for path in job.boundary()["files"] if path.partition("/")[0] in _PROTECTED]
+def _opened(chosen: Options, plan: Assignment) -> list[str]:
+    """Some folders are read-only in the sandbox, wherever they lie: those of them that hold files the attempt is to
+    write are named."""
+    protected = [path for path in plan.boundary()["files"] if path.partition("/")[0] in _PROTECTED]
     if not protected or chosen.get("sandbox", "workspace-write") != "workspace-write":
         return []
-    folders = [os.path.join(job.workdir, os.path.dirname(path.partition("*")[0])) for path in protected]
+    folders = [os.path.join(plan.workdir, os.path.dirname(path.partition("*")[0])) for path in protected]
     return ["-c", f"sandbox_workspace_write.writable_roots={json.dumps(list(dict.fromkeys([*_writable(), *folders])))}"]
 
 
@@ -117,33 +162,32 @@ def _writable() -> list[str]:
     return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
 
 
-def _judged(job: Any, result: dict[str, Any], thread: Thread) -> dict[str, Any]:
+def _judged(plan: Assignment, ending: Ending, thread: Thread) -> Reply:
     if thread.failure:
-        return judge(thread.failure, result["ended"])
-    if result["signal"] is not None and thread.name:
-        return error(f"Codex was ended by signal {result['signal']}", transient=True)  # from outside: it may go on
-    failed = broken(result)
-    if failed:
-        why = job.errors.strip().rpartition("\n")[2]
-        return {**failed, "summary": f"{failed['summary']}: {why}"[:500] if why else failed["summary"]}
+        return judge(thread.failure, ending["ended"])
+    if ending["signal"] is not None and thread.name:
+        return error(f"Codex was ended by signal {ending['signal']}", transient=True)  # from outside: it may go on
+    failure = broken(ending)
+    if failure:
+        return explained(failure, plan.errors)
     if not thread.name:
         return error("what it printed are no events of a thread: Tenuto needs Codex 0.60 or newer")
     if not thread.completed:
         return error("what it printed ends before its turn was completed")
-    return told(**heard(thread.reply))
+    return replied(thread.reply)
 
 
 def follow(text: str) -> Thread:
     name, reply, failure, tokens, completed = "", "", "", None, False
-    for event in streams.read(text).events:
+    for event in read_events(text).events:
         match event.get("type"):
             case "thread.started":
                 name = str(event.get("thread_id", ""))
             case "turn.started":
                 failure, completed = "", False
             case "item.completed":
-                item = event.get("item")
-                if isinstance(item, dict) and item.get("type") == "agent_message":
+                item = mapping(event.get("item"))
+                if item.get("type") == "agent_message":
                     reply = str(item.get("text", ""))
             case "turn.completed":
                 completed, tokens = True, _tokens(event.get("usage"))
@@ -155,7 +199,7 @@ def follow(text: str) -> Thread:
     return Thread(name, reply, tokens, "" if completed else failure, completed)
 
 
-def _tokens(usage: Any) -> tuple[int, int] | None:
+def _tokens(usage: object) -> tuple[int, int] | None:
     """What was read from a cache is part of the input, what was thought is part of the output."""
     if not isinstance(usage, dict):
         return None
@@ -163,7 +207,7 @@ def _tokens(usage: Any) -> tuple[int, int] | None:
     return (read, written) if isinstance(read, int) and isinstance(written, int) else None
 
 
-def _usage(thread: Thread, earlier: Thread) -> dict[str, int]:
+def _usage(thread: Thread, earlier: Thread) -> Usage:
     if thread.tokens is None:
         return {}
     before = earlier.tokens if earlier.tokens and earlier.name == thread.name else (0, 0)

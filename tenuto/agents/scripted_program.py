@@ -9,7 +9,27 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+Answer = TypedDict(
+    "Answer",
+    {
+        "for": dict[str, str | int | float],
+        "reply": str,
+        "run": str,
+        "fault": str,
+        "wait": str,
+        "files": dict[str, str],
+        "usage": dict[str, int],
+        "exit": int,
+    },
+    total=False,
+)
+"""One entry of `answers`."""
 
 
 def main(script: str) -> int:
@@ -26,14 +46,14 @@ def main(script: str) -> int:
         write_code(code)
     fail(str(answer.get("fault", "")))
     sys.stdout.write(answer.get("reply", f"DONE: {os.environ['TENUTO_ROLE']} did its part") + "\n")
-    return 0
+    return answer.get("exit", 0)
 
 
-def read_script(path: str) -> list[Any]:
+def read_script(path: str) -> list[Answer]:
     from ruamel.yaml import YAML
 
-    read = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
-    answers: Any = (read or {}).get("answers", [])
+    document = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
+    answers = (document or {}).get("answers", [])
     if not isinstance(answers, list):
         raise TypeError("`answers` is no list")
     for number, answer in enumerate(answers, 1):
@@ -43,7 +63,7 @@ def read_script(path: str) -> list[Any]:
     return answers
 
 
-def wrong(answer: Any) -> str:
+def wrong(answer: object) -> str:
     """Why it is no answer; nothing where it is one."""
     if not isinstance(answer, dict):
         return "it is no mapping"
@@ -53,8 +73,11 @@ def wrong(answer: Any) -> str:
                 return f"{key}: {value!r} is no text; put it in quotes"
             if key == "fault" and not is_fault(value):
                 return f"fault: there is no {value!r}; there are {', '.join(FAULTS)}, some with a number"
+        elif key == "exit":
+            if type(value) is not int or not 0 <= value <= 255:
+                return f"exit: {value!r} is no exit status; a whole number up to 255"
         elif key not in MAPPINGS:
-            return f"there is no {key!r}; there are {', '.join((*TEXTS, *MAPPINGS))}"
+            return f"there is no {key!r}; there are {', '.join((*TEXTS, 'exit', *MAPPINGS))}"
         elif not isinstance(value, dict):
             return f"{key}: {value!r} is no mapping"
         else:
@@ -71,16 +94,22 @@ def is_fault(word: str) -> bool:
 
 
 FAULTS = ("hang", "exit", "signal", "flood", "silent", "daemon", "ignore-signals")
-PLACES = ("role", "step", "item", "try", "visit", "outputs")
+PLACES = ("role", "step", "member", "item", "try", "visit", "outputs")
 TEXTS = ("reply", "run", "fault", "wait")
-MAPPINGS: dict[str, tuple[Any, str]] = {
-    "for": (lambda name, value: name in PLACES and isinstance(value, (str, int, float)) and type(value) is not bool, f"place ({', '.join(PLACES)}: a word or a number)"),
+MAPPINGS: dict[str, tuple[Callable[[object, object], bool], str]] = {
+    "for": (
+        lambda name, value: name in PLACES and isinstance(value, (str, int, float)) and type(value) is not bool,
+        f"place ({', '.join(PLACES)}: a word or a number)",
+    ),
     "files": (lambda name, value: isinstance(name, str) and isinstance(value, str), "file and its text"),
-    "usage": (lambda name, value: isinstance(name, str) and type(value) is int and value >= 0, "unit and a whole number"),
+    "usage": (
+        lambda name, value: isinstance(name, str) and type(value) is int and value >= 0,
+        "unit and a whole number",
+    ),
 }
 
 
-def choose(answers: list[Any], environment: dict[str, str]) -> Any:
+def choose(answers: list[Answer], environment: dict[str, str]) -> Answer:
     here = {key: environment.get(f"TENUTO_{key.upper()}", "") for key in PLACES}
     for answer in answers:
         wanted = answer.get("for", {})
@@ -89,7 +118,7 @@ def choose(answers: list[Any], environment: dict[str, str]) -> Any:
     return {}
 
 
-def write_files(answer: Any, outputs: list[str]) -> None:
+def write_files(answer: Answer, outputs: list[str]) -> None:
     files: dict[str, str] = answer.get("files", {})
     for name, text in files.items():
         here = name.replace("{run}", os.environ.get("TENUTO_RUN", ""))
@@ -105,7 +134,7 @@ def write_files(answer: Any, outputs: list[str]) -> None:
 
 
 def write_code(paths: list[str]) -> None:
-    """A line at the end: what somebody wrote there before stays."""
+    """A line at the end: what was there before stays."""
     for name in paths:
         path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Decide what may happen to a run.
 
     decide(pipeline, repo, run, command) -> events     may this happen, and what does it change?
+    carry_out(...)                                     the same, folded into the run
 
 Rule 1: every rule about order, retries, gates, caps and budgets lives in core/.
 If a driver or a dialect has to know one, the rule is in the wrong place.
@@ -18,31 +19,69 @@ one of its commands is asked for, so that a hook loads only what it uses.
 
 from __future__ import annotations
 
-from tenuto.core.upgrade import version_of
-from tenuto.errors import BadInput
+from tenuto.core.decisions import new_event
+from tenuto.core.fold import apply, apply_repo
+from tenuto.core.parts import new_run
+from tenuto.errors import BadInput, assert_never
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Mapping
 
-    from tenuto.core.commands import Command, RepoCommand
-    from tenuto.core.events import Event, RepoEvent
-    from tenuto.core.records import Json, Repo, Run
+    from tenuto.core.pipeline.records import Pipeline
+    from tenuto.core.records.action import Action
+    from tenuto.core.records.commands import Command, RepoCommand
+    from tenuto.core.records.events import Event, RepoEvent
+    from tenuto.core.records.run import Repo, Run
 
 _FAMILIES = {
-    "runs": ("StartRun", "Adopt", "Pause", "Resume", "Park", "Fail", "Finish", "Cancel", "Stop", "PickUp", "Block", "Unblock"),
+    "runs": (
+        "StartRun",
+        "Adopt",
+        "Pause",
+        "Resume",
+        "Park",
+        "Fail",
+        "Finish",
+        "Cancel",
+        "Stop",
+        "PickUp",
+        "Block",
+        "Unblock",
+    ),
     "steps": ("StartStep", "EndStep", "SkipStep", "Advance", "CheckEvidence", "RestartStage"),
-    "gates": ("OpenGate", "DecideGate", "Checkpoint"),
-    "attempts": ("DispatchAttempt", "DispatchAttempts", "StartAttempt", "FinishAttempt", "LoseAttempt", "PlanItems", "ChangeItem"),
-    "reviews": ("RecordReview", "CountReview", "RecordCoverage"),
+    "gates": ("OpenGate", "DecideGate", "Checkpoint", "RecordReview", "CountReview", "RecordCoverage"),
+    "attempts": (
+        "DispatchAttempt",
+        "DispatchAttempts",
+        "StartAttempt",
+        "FinishAttempt",
+        "LoseAttempt",
+        "PlanItems",
+        "ChangeItem",
+    ),
     "engine": ("Engage", "BeginVisit", "RecordAction", "PlanVisit", "Conclude", "RetryStep", "Fork"),
     "records": (
-        "StoreArtifact", "WriteMemory", "PruneMemory", "InvalidateMemory", "CleanMemory", "SetFlags", "RecordCommit",
-        "SaveContext", "RestoreContext", "RecordAnswers", "ChangeSettings", "ChangeBudget", "ChangeDriver", "ShowIn",
-        "BindSession", "AbsorbEdit", "Note",
+        "StoreArtifact",
+        "WriteMemory",
+        "PruneMemory",
+        "InvalidateMemory",
+        "CleanMemory",
+        "SetFlags",
+        "RecordCommit",
+        "SaveContext",
+        "RestoreContext",
+        "RecordAnswers",
+        "ChangeSettings",
+        "ChangeBudget",
+        "ChangeDriver",
+        "ShowIn",
+        "BindSession",
+        "AbsorbEdit",
+        "Note",
     ),
-}  # fmt: skip
-_deciders: dict[str, Any] = {}  # of the families that were asked for so far
+}
+_deciders: dict[str, Callable[..., list[Event]]] = {}  # of the families that were asked for so far
 _FAMILY_OF = {command: family for family, commands in _FAMILIES.items() for command in commands}
 
 
@@ -51,46 +90,46 @@ class Case:
 
     __slots__ = ("_asked", "command", "pipeline", "repo", "run")
 
-    def __init__(self, pipeline: Any, repo: Repo, run: Run, command: Any, asked: list[Any] | None = None) -> None:
+    def __init__(
+        self, pipeline: Pipeline | None, repo: Repo, run: Run, command: Command, asked: list[Action] | None = None
+    ) -> None:
         self._asked = asked
         self.pipeline = pipeline
         self.repo = repo
         self.run = run
         self.command = command
 
-    def event(self, type_: str, **fields: Any) -> Any:
-        return _event(type_, self.command, fields)
-
-    def asked(self) -> list[Any]:
-        """What todo() asks for at this moment."""
+    def asked(self) -> list[Action]:
+        """What todo() asks for at this moment; of a run without a pipeline, nothing."""
         if self._asked is None:
-            self._asked = ask(self.pipeline, self.run, self.command["at"])
+            self._asked = ask(self.pipeline, self.run, self.command["at"]) if self.pipeline is not None else []
         return self._asked
 
 
-_todo: Any = None  # loaded when first asked for: a hook does without it
+_todo: Callable[[Pipeline, Run, str], list[Action]] | None = None  # loaded when first needed: a hook does without it
 
 
-def ask(pipeline: Any, run: Run, now: str) -> list[Any]:
-    """todo(), for those who may never need it."""
+def ask(pipeline: Pipeline, run: Run, now: str) -> list[Action]:
+    """todo(), for callers that may never need it."""
     global _todo
     if _todo is None:
-        from tenuto.core.todo import todo as _todo
-    asked: list[Any] = _todo(pipeline, run, now)
-    return asked
+        from tenuto.core.todo import todo
+
+        _todo = todo
+    return _todo(pipeline, run, now)
 
 
 def decide(
-    pipeline: Any, repo: Repo, run: Run | None, command: Command, asked: list[Any] | None = None
-) -> list[Event]:  # fmt: skip
+    pipeline: Pipeline | None, repo: Repo, run: Run | None, command: Command, asked: list[Action] | None = None
+) -> list[Event]:
     """`asked`: what todo() says of this very run, where the caller has asked it already."""
-    name: str = command["do"]
+    name = command["do"]
     family = _FAMILY_OF.get(name)
     if family is None:
         raise BadInput("unknown-command", f"there is no command {name!r}")
     decider = _deciders.get(name)
     if decider is None:
-        _deciders.update(__import__(f"tenuto.core.decisions.{family}", fromlist=[name]).DECIDERS)
+        _load(family)
         decider = _deciders[name]
     case = Case(pipeline, repo, run, command, asked)  # type: ignore[arg-type]
     if run is None and name not in ("StartRun", "Adopt"):
@@ -98,10 +137,61 @@ def decide(
     events: list[Event] = decider(case, command)
     if events and "key" in command:
         events[0]["key"] = command["key"]
-    if command.get("told"):
+    if command.get("reported_at"):
         for event in events:
-            event["told"] = command["told"]
+            event["reported_at"] = command["reported_at"]
     return events
+
+
+def carry_out(
+    pipeline: Pipeline | None, repo: Repo, run: Run | None, command: Command, asked: list[Action] | None = None
+) -> tuple[Run | None, list[Event]]:
+    """Decide, and fold what was decided into the run. The run is None where there is none, and nothing begins one."""
+    events = decide(pipeline, repo, run, command, asked)
+    if run is None and events:
+        run = new_run()
+    for event in events:
+        apply(run, event)  # type: ignore[arg-type]  # where there is an event there is a run
+    return run, events
+
+
+def carry_out_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
+    """The same for the repository's own stream."""
+    events = decide_repo(repo, command)
+    for event in events:
+        apply_repo(repo, event)
+    return events
+
+
+def _load(family: str) -> None:
+    """The deciders of one family, when the first of its commands comes: a hook needs one of them."""
+    deciders: Mapping[str, object]
+    match family:
+        case "runs":
+            from tenuto.core.decisions import runs
+
+            deciders = runs.DECIDERS
+        case "steps":
+            from tenuto.core.decisions import steps
+
+            deciders = steps.DECIDERS
+        case "gates":
+            from tenuto.core.decisions import gates
+
+            deciders = gates.DECIDERS
+        case "attempts":
+            from tenuto.core.decisions import attempts
+
+            deciders = attempts.DECIDERS
+        case "engine":
+            from tenuto.core.decisions import engine
+
+            deciders = engine.DECIDERS
+        case _:
+            from tenuto.core.decisions import records
+
+            deciders = records.DECIDERS
+    _deciders.update({name: decider for name, decider in deciders.items() if callable(decider)})
 
 
 def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
@@ -110,15 +200,13 @@ def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
         case "MakeCurrent":
             if repo["current"] == command["run"]:
                 return []
-            return [_event("CurrentRunChanged", command, {"run": command["run"]})]
+            return [new_event.current_run_changed(command, run=command["run"])]
         case "OwnFile":
             if repo["owners"].get(command["path"]) == command["run"]:
                 return []
-            return [_event("FileOwned", command, {"path": command["path"], "run": command["run"]})]
+            return [new_event.file_owned(command, path=command["path"], run=command["run"])]
         case "ChangeSettings":
             changes = {name: value for name, value in command["changes"].items() if repo["settings"].get(name) != value}
-            return [_event("SettingsChanged", command, {"changes": changes})] if changes else []
-
-
-def _event(type_: str, command: Any, fields: Json) -> Any:
-    return {"type": type_, "v": version_of(type_), "at": command["at"], "by": command["by"], **fields}
+            return [new_event.settings_changed(command, changes=changes)] if changes else []
+        case unknown:
+            assert_never(unknown)

@@ -9,88 +9,74 @@ journal happened. An event type that this version does not know is an error, not
 Rule 2: fold adds nothing of its own: no clock, no default that a later version may
 change. Two machines that fold the same events hold the same bytes.
 
-FOLD_VERSION names the shape of the result. It changes with any change to this file or to notes.py
-(tests/unit/core/test_fold_version.py holds it), and state rows of other versions are folded anew.
+FOLD_VERSION names the shape of the result. It changes with any change to this file, to parts.py or
+times.py (tests/unit/core/test_fold_version.py holds it), and state rows of other versions are folded anew.
 """
 
 from __future__ import annotations
 
-from tenuto.core import notes, progress
-from tenuto.core.notes import merge
+from tenuto.core import parts
+from tenuto.core.parts import merge, new_attempt, new_item, new_pause, new_repo, new_run, new_step, new_visit
+from tenuto.core.status import EVERY
 from tenuto.core.times import between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypedDict
 
-    from tenuto.core.records import Repo, Run, Visit
+    from tenuto.core.records import events
+    from tenuto.core.records.run import Gate, Json, Repo, Restart, Run, Status, StepState, Visit
 
-FOLD_VERSION = 7
-_TOLD_AT_START = (
-    "name", "request", "summary", "mode", "pipeline", "driver", "dialects", "order", "schedule", "evidence", "settings",
-)  # fmt: skip
+FOLD_VERSION = 16
 
 
-def fold(events: Iterable[Any], run: Run | None = None) -> Run:
-    state: Any = run if run is not None else new_run()
-    for event in events:
+def fold(happened: Iterable[events.Event | Json], run: Run | None = None) -> Run:
+    state = run if run is not None else new_run()
+    for event in happened:
         apply(state, event)
-    return state  # type: ignore[no-any-return]
+    return state
 
 
-def apply(run: Run, event: Any) -> None:
-    _APPLY[event["type"]](run, event)
+def apply(run: Run, event: events.Event | Json) -> None:
+    """`event`: as it was decided, or as the journal holds it (upgraded: core/upgrade.py)."""
+    table: Mapping[str, object] = _APPLY
+    change = table[event["type"]]
+    if callable(change):
+        change(run, event)
     run["version"] += 1
     run["updated_at"] = event["at"]
-    run["told_at"] = event.get("told") or event["at"]
+    run["reported_at"] = event.get("reported_at") or event["at"]
 
 
-def fold_repo(events: Iterable[Any], repo: Repo | None = None) -> Repo:
+def fold_repo(happened: Iterable[events.RepoEvent | Json], repo: Repo | None = None) -> Repo:
     state = repo if repo is not None else new_repo()
-    for event in events:
+    for event in happened:
         apply_repo(state, event)
     return state
 
 
-def apply_repo(repo: Repo, event: Any) -> None:
-    match event["type"]:
-        case "CurrentRunChanged":
-            repo["current"] = event["run"]
-        case "FileOwned":
-            if event["run"] is None:
-                repo["owners"].pop(event["path"], None)
-            else:
-                repo["owners"][event["path"]] = event["run"]
-        case "SettingsChanged":
-            merge(repo["settings"], event["changes"])
-        case unknown:
-            raise KeyError(unknown)
+def apply_repo(repo: Repo, event: events.RepoEvent | Json) -> None:
+    table: Mapping[str, object] = _APPLY_REPO
+    change = table[event["type"]]
+    if callable(change):
+        change(repo, event)
     repo["version"] += 1
 
 
-def new_run() -> Run:
-    return {
-        "id": "", "name": "", "request": "", "summary": "",
-        "created_at": "", "updated_at": "", "told_at": "", "stopped_at": None, "paused_at": None, "resumed_at": None,
-        "graduated_at": None,
-        "pipeline": {"name": "", "hash": None}, "driver": "manual", "dialects": {}, "mode": "standard",
-        "status": "created", "version": 0, "order": "any", "schedule": [], "evidence": {}, "position": None,
-        "steps": {}, "visits": [], "attempts": {}, "items": {}, "waves": [],
-        "gate": None, "decisions": [], "pause": None, "failure": None, "blocked": None,
-        "restarts": [], "reviews": {}, "artifacts": {},
-        "memory": {"index": [], "decisions": [], "lessons": [], "updates": []},
-        "flags": {}, "commits": [], "resume": None, "answers": {}, "routes": {}, "retries": 0,
-        "budget": {
-            "limits": {}, "spent": {}, "reserved": {}, "busy_ms": 0, "busy_since": None, "dearest": {}, "steps": {},
-        },
-        "flying": [], "sessions": [], "switches": {}, "queue": [],
-        "stay": None, "words": {}, "carried": {}, "settings": {}, "extra": {},
-    }  # fmt: skip
+def _current_run_changed(repo: Repo, e: events.CurrentRunChanged) -> None:
+    repo["current"] = e["run"]
 
 
-def new_repo() -> Repo:
-    return {"version": 0, "current": None, "owners": {}, "settings": {}}
+def _file_owned(repo: Repo, e: events.FileOwned) -> None:
+    if e["run"] is None:
+        repo["owners"].pop(e["path"], None)
+    else:
+        repo["owners"][e["path"]] = e["run"]
+
+
+def _repo_settings_changed(repo: Repo, e: events.SettingsChanged) -> None:
+    merge(repo["settings"], e["changes"])
 
 
 def running_visits(run: Run) -> list[Visit]:
@@ -100,111 +86,120 @@ def running_visits(run: Run) -> list[Visit]:
 # ---- runs and their statuses -----------------------------------------------------------------------
 
 
-def _run_started(run: Run, e: Any) -> None:
+def _run_started(run: Run, e: events.RunStarted) -> None:
     run["id"] = e["run"]
-    for field in _TOLD_AT_START:
-        run[field] = e[field]  # type: ignore[literal-required]
+    run["name"], run["request"], run["summary"], run["mode"] = e["name"], e["request"], e["summary"], e["mode"]
+    run["pipeline"], run["driver"], run["dialects"] = e["pipeline"], e["driver"], e["dialects"]
+    run["order"], run["schedule"], run["evidence"] = e["order"], e["schedule"], e["evidence"]
+    run["settings"] = e["settings"]
     run["created_at"] = e["at"]
     run["status"] = "running"
     for entry in e["schedule"]:
-        run["steps"][entry["step"]] = {"status": "pending", "iteration": 0, "verdict": None}
+        run["steps"][entry["step"]] = new_step()
 
 
-def _adopted(run: Run, e: Any) -> None:
+def _adopted(run: Run, e: events.Adopted) -> None:
     for field, value in e["state"].items():
         run[field] = value  # type: ignore[literal-required]
-    run["flying"] = [name for name, a in run["attempts"].items() if a["status"] in ("dispatched", "running")]
+    run["in_flight"] = [name for name, a in run["attempts"].items() if a["status"] in ("dispatched", "running")]
 
 
-def _paused(run: Run, e: Any) -> None:
+def _paused(run: Run, e: events.Paused) -> None:
     resting = run["pause"]["resting"] if run["pause"] else run["status"]
-    run["pause"] = {
-        "kind": e["kind"], "reason": e["reason"], "step": e["step"], "attempts": run["retries"],
-        "last_feedback": e["last_feedback"], "recommendations": e["recommendations"], "resting": resting,
-    }  # fmt: skip
+    run["pause"] = new_pause(
+        e["kind"],
+        e["reason"],
+        e["step"],
+        resting if resting in EVERY else "running",  # a word that only the file of an adopted run knew
+        attempts=run["retries"],
+        feedback=e["feedback"],
+        question_of=e["question_of"],
+        recommendations=e["recommendations"],
+    )
     run["status"] = "paused"
     run["paused_at"] = e["at"]
 
 
-def _resumed(run: Run, e: Any) -> None:
+def _resumed(run: Run, e: events.Resumed) -> None:
+    _try_again(run)
     run["status"] = run["pause"]["resting"] if run["pause"] else "running"
     run["pause"] = run["paused_at"] = run["stopped_at"] = None
     run["resumed_at"] = e["at"]
 
 
-def _picked_up(run: Run, e: Any) -> None:
+def _try_again(run: Run) -> None:
+    """A failed run goes on: what it failed of is history."""
+    if run["status"] == "failed":
+        run["failure"] = run["stopped_at"] = None
+
+
+def _picked_up(run: Run, e: events.PickedUp) -> None:
     run["resumed_at"] = e["at"]
 
 
-def _parked(run: Run, e: Any) -> None:
+def _parked(run: Run, e: events.Parked) -> None:
     resting = run["pause"]["resting"] if run["pause"] else run["status"]
-    run["pause"] = {
-        "kind": "parked", "reason": e["reason"], "step": run["position"], "attempts": run["retries"],
-        "last_feedback": e["until"], "recommendations": [], "resting": resting,
-    }  # fmt: skip
+    run["pause"] = new_pause("parked", e["reason"], run["position"], resting, attempts=run["retries"], until=e["until"])
     run["status"] = "parked"
     run["paused_at"] = e["at"]
 
 
-def _failed(run: Run, e: Any) -> None:
-    run["failure"] = {"step": e["step"], "error": e["error"], "at": e["at"], "context": e["context"]}
+def _failed(run: Run, e: events.Failed) -> None:
+    failed_at = e.get("reported_at") or e["at"]
+    run["failure"] = {"step": e["step"], "error": e["error"], "at": failed_at, "context": e["context"]}
     _rest(run, "failed", e["at"])
 
 
-def _finished(run: Run, e: Any) -> None:
+def _finished(run: Run, e: events.Finished) -> None:
     if e["outcome"] == "graduated":
         run["graduated_at"] = e["at"]
     _rest(run, e["outcome"], e["at"])
 
 
-def _cancelled(run: Run, e: Any) -> None:
+def _cancelled(run: Run, e: events.Cancelled) -> None:
     _rest(run, "cancelled", e["at"])
 
 
-def _rest(run: Run, status: Any, at: str) -> None:
+def _rest(run: Run, status: Status, at: str) -> None:
     run["status"] = status
     run["stopped_at"] = at
     run["pause"] = run["gate"] = run["paused_at"] = None
 
 
-def _stopped(run: Run, e: Any) -> None:
-    run["pause"] = {
-        "kind": "stopped", "reason": e["reason"], "step": run["position"], "attempts": run["retries"],
-        "last_feedback": "", "recommendations": [], "resting": run["status"],
-    }  # fmt: skip
+def _stopped(run: Run, e: events.Stopped) -> None:
+    run["pause"] = new_pause("stopped", e["reason"], run["position"], run["status"], attempts=run["retries"])
     run["status"] = "stopped"
-    run["stopped_at"] = e["at"]
+    run["stopped_at"] = e.get("reported_at") or e["at"]
 
 
-def _blocked(run: Run, e: Any) -> None:
+def _blocked(run: Run, e: events.Blocked) -> None:
     run["blocked"] = {"reason": e["reason"], "stage": e["stage"], "missing": e["missing"]}
     run["status"] = "blocked"
 
 
-def _unblocked(run: Run, e: Any) -> None:
+def _unblocked(run: Run, e: events.Unblocked) -> None:
     run["blocked"] = None
     run["status"] = "running"
 
 
-def _forked(run: Run, e: Any) -> None:
+def _forked(run: Run, e: events.Forked) -> None:
     run["extra"]["fork"] = {"source": e["source"], "step": e["at_step"], "version": e["at_version"]}
+    if "answers" in e:
+        run["extra"]["fork"]["answers"] = e["answers"]
 
 
 # ---- steps, stages, reviews ------------------------------------------------------------------------
 
 
-def _step(run: Run, name: str) -> Any:
-    return run["steps"].setdefault(name, {"status": "pending", "iteration": 0, "verdict": None})
+def _step(run: Run, name: str) -> StepState:
+    return run["steps"].setdefault(name, new_step())
 
 
-def _step_started(run: Run, e: Any) -> None:
+def _step_started(run: Run, e: events.StepStarted) -> None:
     alone = not running_visits(run)
     known = e["step"] in run["steps"]  # the first visit of a step has none to count
     earlier = sum(1 for v in run["visits"] if v["step"] == e["step"] and v["status"] == "failed") if known else 0
-    run["visits"].append({
-        "step": e["step"], "item": e["item"], "iteration": e["iteration"], "status": "running",
-        "started_at": e["at"], "ended_at": None, "duration_ms": None, "retries": earlier, "closed": None,
-    })  # fmt: skip
+    run["visits"].append(new_visit(e["step"], e["at"], item=e["item"], iteration=e["iteration"], retries=earlier))
     if alone or run["order"] == "open":
         run["position"] = e["step"]
     state = _step(run, e["step"])
@@ -212,11 +207,11 @@ def _step_started(run: Run, e: Any) -> None:
     state["iteration"] = e["iteration"]
     if run["status"] == "restarting":
         run["status"] = "running"
-    if e["hop"]:
-        progress.visit_started(run, e)
+    if e["leg"]:
+        parts.visit_started(run, e, e["leg"])
 
 
-def _step_ended(run: Run, e: Any) -> None:
+def _step_ended(run: Run, e: events.StepEnded) -> None:
     for visit in reversed(run["visits"]):
         if visit["step"] == e["step"] and visit["status"] == "running" and visit["item"] == e["item"]:
             visit["status"] = e["status"]
@@ -229,27 +224,29 @@ def _step_ended(run: Run, e: Any) -> None:
     state = _step(run, e["step"])
     state["status"] = "completed" if e["status"] == "success" else "failed"
     state["verdict"] = e["verdict"]
-    if run["stay"] is not None and run["stay"]["step"] == e["step"]:
-        progress.visit_ended(run, e)
+    if run["current_visit"] is not None and run["current_visit"]["step"] == e["step"]:
+        parts.visit_ended(run, e)
     elif run["driver"] == "manual":
-        progress.made_by_hand(run, e)
+        parts.made_by_hand(run, e)
     # A run with an order stays where it is until it advances; one without is nowhere between steps.
     if run["order"] == "any" and not running_visits(run):
         run["position"] = None
 
 
-def _step_skipped(run: Run, e: Any) -> None:
+def _step_skipped(run: Run, e: events.StepSkipped) -> None:
     _step(run, e["step"])["status"] = "skipped"
 
 
-def _stage_restarted(run: Run, e: Any) -> None:
+def _stage_restarted(run: Run, e: events.StageRestarted) -> None:
+    _try_again(run)
     count = sum(1 for r in run["restarts"] if r["stage"] == e["stage"]) + 1
-    restart: Any = {"stage": e["stage"], "reason": e["reason"], "at": e["at"], "restart": count, **e.get("extra", {})}
+    restart: Restart = {"stage": e["stage"], "reason": e["reason"], "at": e["at"], "restart": count}
+    restart.update(e.get("extra", {}))  # type: ignore[typeddict-item]  # keys that we do not know are kept
     run["restarts"].append(restart)
     # What the stage and those behind it had is void: reviews are taken again, outputs recorded again.
     steps = [entry["step"] for entry in run["schedule"]]
     for step in steps[steps.index(e["to"]) :] if e["to"] in steps else []:
-        run["steps"][step] = {"status": "pending", "iteration": 0, "verdict": None}
+        run["steps"][step] = new_step()
         run["reviews"].pop(step, None)
         run["artifacts"] = {name: kept for name, kept in run["artifacts"].items() if kept["step"] != step}
     for visit in running_visits(run):
@@ -261,123 +258,260 @@ def _stage_restarted(run: Run, e: Any) -> None:
     run["status"] = "restarting"
 
 
-def _review_recorded(run: Run, e: Any) -> None:
+def _review_recorded(run: Run, e: events.ReviewRecorded) -> None:
     run["reviews"].setdefault(e["step"], {}).update(e["changes"])
 
 
 # ---- attempts, items, waves ------------------------------------------------------------------------
 
 
-def _attempt_dispatched(run: Run, e: Any) -> None:
-    run["attempts"][e["attempt"]] = {
-        "step": e["step"], "role": e["role"], "agent": e["agent"], "task": e["task"], "item": e["item"],
-        "iteration": e["iteration"], "number": e["number"], "status": "dispatched", "verdict": None,
-        "summary": e["summary"], "started_at": e["at"], "ended_at": None, "usage": {}, "reserved": e["reserved"],
-        "receipt": {}, "extra": e["extra"],
-    }  # fmt: skip
-    notes.set_aside(run, e)
-    progress.seat_taken(run, e)
+def _attempt_dispatched(run: Run, e: events.AttemptDispatched) -> None:
+    run["attempts"][e["attempt"]] = new_attempt(
+        e["step"],
+        e["role"],
+        e["at"],
+        agent=e["agent"],
+        task=e["task"],
+        item=e["item"],
+        iteration=e["iteration"],
+        number=e["number"],
+        summary=e["summary"],
+        reserved=e["reserved"],
+        extra=e["extra"],
+    )
+    parts.set_aside(run, e)
+    parts.seat_taken(run, e)
 
 
-def _attempt_started(run: Run, e: Any) -> None:
+def _attempt_started(run: Run, e: events.AttemptStarted) -> None:
     attempt = run["attempts"][e["attempt"]]
     attempt["status"] = "running"
     attempt["extra"].update(e["extra"])
 
 
-def _attempt_finished(run: Run, e: Any) -> None:
+def _attempt_finished(run: Run, e: events.AttemptFinished) -> None:
     attempt = run["attempts"][e["attempt"]]
-    for field in ("status", "verdict", "receipt", "usage"):
-        attempt[field] = e[field]
+    attempt["status"], attempt["verdict"] = e["status"], e["verdict"]
+    attempt["said"], attempt["found"] = e["said"], e["found"]
+    attempt["receipt"], attempt["usage"] = e["receipt"], e["usage"]
     attempt["summary"] = e["summary"] or attempt["summary"]
     attempt["ended_at"] = e["at"]
     attempt["extra"].update(e["extra"])
-    notes.charge(run, e, attempt, e["usage"])
+    run["refuted"] += parts.is_refuted(e["said"], e["found"])
+    parts.charge(run, e, attempt, e["usage"])
     if e["verdict"] == "PARKED":
-        progress.seat_freed(run, attempt)
+        parts.seat_freed(run, attempt)
     else:
-        progress.seat_answered(run, attempt, e["verdict"] or "ERROR")
+        parts.seat_answered(run, attempt, e["verdict"] or "ERROR")
 
 
-def _attempt_lost(run: Run, e: Any) -> None:
+def _attempt_lost(run: Run, e: events.AttemptLost) -> None:
     attempt = run["attempts"][e["attempt"]]
     attempt["status"], attempt["summary"], attempt["ended_at"] = "lost", e["reason"], e["at"]
     # Nobody knows what it cost: it is charged what was set aside for it.
-    notes.charge(run, e, attempt, attempt["reserved"] if e["ran"] else {})
+    parts.charge(run, e, attempt, attempt["reserved"] if e["ran"] else {})
     if e["ran"]:
-        progress.seat_answered(run, attempt, "LOST")
+        parts.seat_answered(run, attempt, "LOST")
     else:
-        progress.seat_freed(run, attempt)
+        parts.seat_freed(run, attempt)
 
 
-def _items_planned(run: Run, e: Any) -> None:
+def _items_planned(run: Run, e: events.ItemsPlanned) -> None:
     for name, item in e["items"].items():
         before = run["items"].get(name)
         known = ("title", "files", "depends_on", "agent", "status", "extra")
-        run["items"][name] = {
-            "title": item.get("title", ""), "files": item.get("files", []), "depends_on": item.get("depends_on", []),
-            "agent": item.get("agent", ""), "status": item.get("status", before["status"] if before else "pending"),
-            "extra": item.get("extra", {key: value for key, value in item.items() if key not in known}),
-        }  # fmt: skip
+        run["items"][name] = new_item(
+            item.get("title", ""),
+            files=item.get("files", []),
+            depends_on=item.get("depends_on", []),
+            agent=item.get("agent", ""),
+            status=item.get("status", before["status"] if before else "pending"),
+            extra=item.get("extra", {key: value for key, value in item.items() if key not in known}),
+        )
+    for name in e.get("dropped", []):
+        del run["items"][name]
     run["waves"] = [
         {"wave": number, "items": items, "started_at": None, "ended_at": None}
         for number, items in enumerate(e["waves"], 1)
     ]
-    progress.items_chosen(run, e)
+    parts.items_chosen(run, e)
 
 
-def _item_changed(run: Run, e: Any) -> None:
+def _item_changed(run: Run, e: events.ItemChanged) -> None:
     item = run["items"][e["item"]]
     item["status"] = e["status"]
     item["files"].extend(path for path in e["files"] if path not in item["files"])
-    progress.item_changed(run, e)
+    parts.item_changed(run, e)
 
 
-def _wave_started(run: Run, e: Any) -> None:
+def _wave_started(run: Run, e: events.WaveStarted) -> None:
     run["waves"][e["wave"] - 1]["started_at"] = e["at"]
 
 
-def _wave_ended(run: Run, e: Any) -> None:
+def _wave_ended(run: Run, e: events.WaveEnded) -> None:
     run["waves"][e["wave"] - 1]["ended_at"] = e["at"]
 
 
 # ---- gates -----------------------------------------------------------------------------------------
 
 
-def _gate_opened(run: Run, e: Any) -> None:
-    run["gate"] = {
-        "id": e["gate"], "name": e["name"], "prompt": e["prompt"], "options": e["options"],
-        "shown": e["shown"], "opened_at": e["at"], "completes": e["completes"],
+def _gate_opened(run: Run, e: events.GateOpened) -> None:
+    gate: Gate = {
+        "id": e["gate"],
+        "name": e["name"],
+        "prompt": e["prompt"],
+        "options": e["options"],
+        "shown": e["shown"],
+        "opened_at": e["at"],
+        "completes": e["completes"],
         "resting": run["gate"]["resting"] if run["gate"] else run["status"],
-    }  # fmt: skip
+    }
+    if "fields" in e:
+        gate["fields"] = e["fields"]
+    run["gate"] = gate
     run["status"] = "waiting_gate"
 
 
-def _gate_decided(run: Run, e: Any) -> None:
-    run["decisions"].append({
-        "gate": e["gate"], "name": e["name"], "step": e["step"], "decision": e["decision"], "approved": e["approved"],
-        "feedback": e["feedback"], "who": e["who"], "at": e["at"], "proof": e["proof"],
-    })  # fmt: skip
+def _gate_decided(run: Run, e: events.GateDecided) -> None:
+    run["decisions"].append(
+        {
+            "gate": e["gate"],
+            "name": e["name"],
+            "step": e["step"],
+            "decision": e["decision"],
+            "approved": e["approved"],
+            "feedback": e["feedback"],
+            "who": e["who"],
+            "at": e["at"],
+            "proof": e["proof"],
+            "attempts": len(run["attempts"]),
+        }
+    )
+    if "answers" in e:
+        run["decisions"][-1]["answers"] = e["answers"]
+    if e.get("stays"):
+        run["decisions"][-1]["stays"] = True
     if run["gate"] and run["gate"]["id"] == e["gate"]:
         run["status"] = run["gate"]["resting"]
         run["gate"] = None
-    if run["stay"] is not None:
-        run["stay"]["decision"] = e["decision"]
+    if run["current_visit"] is not None:
+        run["current_visit"]["decision"] = e["decision"]
 
 
-_APPLY: dict[str, Callable[[Run, Any], None]] = {
-    "RunStarted": _run_started, "Adopted": _adopted, "StepStarted": _step_started, "StepEnded": _step_ended,
-    "StepSkipped": _step_skipped, "AttemptDispatched": _attempt_dispatched, "AttemptStarted": _attempt_started,
-    "AttemptFinished": _attempt_finished, "AttemptLost": _attempt_lost, "ItemsPlanned": _items_planned,
-    "ItemChanged": _item_changed, "WaveStarted": _wave_started, "WaveEnded": _wave_ended, "GateOpened": _gate_opened,
-    "GateDecided": _gate_decided, "Paused": _paused, "Resumed": _resumed, "Parked": _parked, "Failed": _failed,
-    "Finished": _finished, "Cancelled": _cancelled, "Stopped": _stopped, "PickedUp": _picked_up, "Blocked": _blocked, "Unblocked": _unblocked,
-    "StageRestarted": _stage_restarted, "RouteTaken": progress.route_taken, "ReviewRecorded": _review_recorded,
-    "ArtifactStored": notes.artifact_stored, "MemoryWritten": notes.memory_written, "MemoryPruned": notes.memory_pruned,
-    "MemoryInvalidated": notes.memory_invalidated, "MemoryCleaned": notes.memory_cleaned, "FlagSet": notes.flag_set,
-    "CommitRecorded": notes.commit_recorded, "ContextSaved": notes.context_saved, "ContextRestored": notes.context_restored,
-    "AnswersRecorded": notes.answers_recorded, "SettingsChanged": notes.settings_changed, "BudgetChanged": notes.budget_changed,
-    "DriverChanged": notes.driver_changed, "ShownIn": notes.shown_in, "SessionBound": notes.session_bound,
-    "ForeignEditAbsorbed": notes.foreign_edit_absorbed, "Forked": _forked, "Noted": notes.noted,
-    "Engaged": progress.engaged, "ActionDone": progress.action_done,
-}  # fmt: skip
+if TYPE_CHECKING:
+
+    class AppliesToRepo(TypedDict):
+        CurrentRunChanged: Callable[[Repo, events.CurrentRunChanged], None]
+        FileOwned: Callable[[Repo, events.FileOwned], None]
+        SettingsChanged: Callable[[Repo, events.SettingsChanged], None]
+
+    class Applies(TypedDict):
+        """What each event does to a run: one function per type, which takes that event and no other."""
+
+        RunStarted: Callable[[Run, events.RunStarted], None]
+        Adopted: Callable[[Run, events.Adopted], None]
+        StepStarted: Callable[[Run, events.StepStarted], None]
+        StepEnded: Callable[[Run, events.StepEnded], None]
+        StepSkipped: Callable[[Run, events.StepSkipped], None]
+        AttemptDispatched: Callable[[Run, events.AttemptDispatched], None]
+        AttemptStarted: Callable[[Run, events.AttemptStarted], None]
+        AttemptFinished: Callable[[Run, events.AttemptFinished], None]
+        AttemptLost: Callable[[Run, events.AttemptLost], None]
+        ItemsPlanned: Callable[[Run, events.ItemsPlanned], None]
+        ItemChanged: Callable[[Run, events.ItemChanged], None]
+        WaveStarted: Callable[[Run, events.WaveStarted], None]
+        WaveEnded: Callable[[Run, events.WaveEnded], None]
+        GateOpened: Callable[[Run, events.GateOpened], None]
+        GateDecided: Callable[[Run, events.GateDecided], None]
+        Paused: Callable[[Run, events.Paused], None]
+        Resumed: Callable[[Run, events.Resumed], None]
+        Parked: Callable[[Run, events.Parked], None]
+        Failed: Callable[[Run, events.Failed], None]
+        Finished: Callable[[Run, events.Finished], None]
+        Cancelled: Callable[[Run, events.Cancelled], None]
+        Stopped: Callable[[Run, events.Stopped], None]
+        PickedUp: Callable[[Run, events.PickedUp], None]
+        Blocked: Callable[[Run, events.Blocked], None]
+        Unblocked: Callable[[Run, events.Unblocked], None]
+        StageRestarted: Callable[[Run, events.StageRestarted], None]
+        RouteTaken: Callable[[Run, events.RouteTaken], None]
+        ReviewRecorded: Callable[[Run, events.ReviewRecorded], None]
+        ArtifactStored: Callable[[Run, events.ArtifactStored], None]
+        MemoryWritten: Callable[[Run, events.MemoryWritten | events.IndexWritten], None]
+        MemoryPruned: Callable[[Run, events.MemoryPruned], None]
+        MemoryInvalidated: Callable[[Run, events.MemoryInvalidated], None]
+        MemoryCleaned: Callable[[Run, events.MemoryCleaned], None]
+        FlagSet: Callable[[Run, events.FlagSet], None]
+        CommitRecorded: Callable[[Run, events.CommitRecorded], None]
+        ContextSaved: Callable[[Run, events.ContextSaved], None]
+        ContextRestored: Callable[[Run, events.ContextRestored], None]
+        AnswersRecorded: Callable[[Run, events.AnswersRecorded], None]
+        SettingsChanged: Callable[[Run, events.SettingsChanged], None]
+        BudgetChanged: Callable[[Run, events.BudgetChanged], None]
+        DriverChanged: Callable[[Run, events.DriverChanged], None]
+        ShownIn: Callable[[Run, events.ShownIn], None]
+        SessionBound: Callable[[Run, events.SessionBound], None]
+        ForeignEditAbsorbed: Callable[[Run, events.ForeignEditAbsorbed], None]
+        Forked: Callable[[Run, events.Forked], None]
+        Noted: Callable[[Run, events.Noted], None]
+        Engaged: Callable[[Run, events.Engaged], None]
+        FilesSeen: Callable[[Run, events.FilesSeen], None]
+        ActionDone: Callable[[Run, events.ActionDone], None]
+
+
+_APPLY_REPO: AppliesToRepo = {
+    "CurrentRunChanged": _current_run_changed,
+    "FileOwned": _file_owned,
+    "SettingsChanged": _repo_settings_changed,
+}
+_APPLY: Applies = {
+    "RunStarted": _run_started,
+    "Adopted": _adopted,
+    "StepStarted": _step_started,
+    "StepEnded": _step_ended,
+    "StepSkipped": _step_skipped,
+    "AttemptDispatched": _attempt_dispatched,
+    "AttemptStarted": _attempt_started,
+    "AttemptFinished": _attempt_finished,
+    "AttemptLost": _attempt_lost,
+    "ItemsPlanned": _items_planned,
+    "ItemChanged": _item_changed,
+    "WaveStarted": _wave_started,
+    "WaveEnded": _wave_ended,
+    "GateOpened": _gate_opened,
+    "GateDecided": _gate_decided,
+    "Paused": _paused,
+    "Resumed": _resumed,
+    "Parked": _parked,
+    "Failed": _failed,
+    "Finished": _finished,
+    "Cancelled": _cancelled,
+    "Stopped": _stopped,
+    "PickedUp": _picked_up,
+    "Blocked": _blocked,
+    "Unblocked": _unblocked,
+    "StageRestarted": _stage_restarted,
+    "RouteTaken": parts.route_taken,
+    "ReviewRecorded": _review_recorded,
+    "ArtifactStored": parts.artifact_stored,
+    "MemoryWritten": parts.memory_written,
+    "MemoryPruned": parts.memory_pruned,
+    "MemoryInvalidated": parts.memory_invalidated,
+    "MemoryCleaned": parts.memory_cleaned,
+    "FlagSet": parts.flag_set,
+    "CommitRecorded": parts.commit_recorded,
+    "ContextSaved": parts.context_saved,
+    "ContextRestored": parts.context_restored,
+    "AnswersRecorded": parts.answers_recorded,
+    "SettingsChanged": parts.settings_changed,
+    "BudgetChanged": parts.budget_changed,
+    "DriverChanged": parts.driver_changed,
+    "ShownIn": parts.shown_in,
+    "SessionBound": parts.session_bound,
+    "ForeignEditAbsorbed": parts.foreign_edit_absorbed,
+    "Forked": _forked,
+    "Noted": parts.noted,
+    "Engaged": parts.engaged,
+    "FilesSeen": parts.files_seen,
+    "ActionDone": parts.action_done,
+}

@@ -2,7 +2,8 @@
 
     tenuto context 'INIT task: Dark mode'              one command
     tenuto context INIT task: Dark mode                the same, words unquoted
-    tenuto context -                                   commands on standard input, one per line
+    tenuto context -                                   commands on standard input, one per line; one that its line
+                                                       leaves unfinished goes on below, up to an empty line
     tenuto context 'STORE phase: spec' --content-file spec.md
     tenuto context --json LIST
 
@@ -15,26 +16,43 @@ from __future__ import annotations
 import posix
 import sys
 
-from tenuto.dialects.context.answers import failed, perform, plain, printed
-from tenuto.dialects.context.language import COMMANDS, parse, split
-from tenuto.entrypoints.opening import open_here
-from tenuto.errors import SchemaSkew, TenutoError
+from tenuto.dialects.context.commands import Context, json_answer, perform, render_answer, render_error
+from tenuto.dialects.context.language import (
+    COMMANDS,
+    after_key,
+    closing_word,
+    find_content,
+    goes_on,
+    is_whole,
+    opens_command,
+    parse,
+    split,
+)
+from tenuto.entrypoints.speak import open_here
+from tenuto.errors import BadInput, SchemaSkew, TenutoError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from types import TracebackType
+    from typing import BinaryIO, Self
 
-    from tenuto.workspace.turn import Workspace
+    from tenuto.workspace.workspace import Workspace
+
 
 FAILED = 1
 _HELP = (__doc__ or "").partition("\n\n")[2].rpartition("\n\n")[0]
 
 
 def main(words: list[str]) -> int:
-    words, as_json, content_file = _options(words)
+    try:
+        words, as_json, content_file = _options(words)
+    except BadInput as error:
+        return _say_error(error, "--json" in words)
     if words in (["--help"], ["-h"], []):
-        sys.stdout.write(f"{_HELP}\n\n" + "".join(f"    {usage}\n" for _, _, usage in COMMANDS.values()))
+        sys.stdout.write(
+            f"{_HELP}\n\n" + "".join(f"    {usage}\n" for usage in (form["usage"] for form in COMMANDS.values()))
+        )
         return 0 if words else 2
     workspace = open_here(_who())
     status = 0
@@ -48,7 +66,7 @@ def main(words: list[str]) -> int:
     except TenutoError as error:
         status = _say_error(error, as_json)
     for warning in workspace.warnings:
-        sys.stderr.write(f"warning: {_inert(warning)}\n")
+        sys.stderr.write(f"warning: {_escaped(warning)}\n")
     return status
 
 
@@ -60,15 +78,15 @@ def _who() -> str:
 
 def _answer(workspace: Workspace, command: str, content_file: str, as_json: bool) -> int:
     try:
-        record = perform(workspace.context, parse(command), content_file)
+        record = perform(Context(workspace), parse(command), content_file)
     except TenutoError as error:
         return _say_error(error, as_json)
     if as_json:
-        from tenuto.entrypoints.envelope import success
+        from tenuto.entrypoints.speak import success
 
-        sys.stdout.write(success(plain(record)) + "\n")
+        sys.stdout.write(success(json_answer(record)) + "\n")
     else:
-        sys.stdout.write(_inert(printed(record)) + "\n")
+        sys.stdout.write(_escaped(render_answer(record)) + "\n")
     return 0
 
 
@@ -76,23 +94,26 @@ def _say_error(error: TenutoError, as_json: bool) -> int:
     if isinstance(error, SchemaSkew):
         raise error
     if as_json:
-        from tenuto.entrypoints.envelope import failure
+        from tenuto.entrypoints.speak import failure
 
         sys.stdout.write(failure(error) + "\n")
     else:
-        sys.stdout.write(_inert(failed(error.message)) + "\n")
+        sys.stdout.write(_escaped(render_error(error.message)) + "\n")
     return FAILED
 
 
-def _inert(text: str) -> str:
+def _escaped(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    from tenuto.entrypoints.inert import inert
+    from tenuto.encoding import escape_terminal
 
-    return inert(text, keep="\n\t")
+    return escape_terminal(text, keep="\n\t")
 
 
 # ---- arguments -------------------------------------------------------------------------------------
+
+
+_OPTIONS = ("--json", "--content-file", "--help")
 
 
 def _options(words: list[str]) -> tuple[list[str], bool, str]:
@@ -114,22 +135,33 @@ def _options(words: list[str]) -> tuple[list[str], bool, str]:
             else:
                 break
     if rest[:1] == ["--"]:
-        rest = rest[1:]
+        return rest[1:], as_json, file
+    if rest and rest not in (["--help"], ["-h"]):
+        _refuse_option(rest)
     return rest, as_json, file
 
 
-def _commands(words: list[str], content_file: str, workspace: Any) -> Iterator[tuple[str, str]]:
+def _refuse_option(rest: list[str]) -> None:
+    """An option that is none, before a command or behind one that is given as one argument."""
+    word = rest[0] if rest[0].startswith("--") else rest[-1] if len(rest) > 1 and " " in rest[0] else ""
+    if rest[-1] == "--content-file":
+        raise BadInput("usage", "--content-file needs a file: --content-file FILE, or - for standard input")
+    if word.startswith("--") and " " not in word:
+        from tenuto.core.pipeline.values import near_word
+
+        near = near_word(word.partition("=")[0], _OPTIONS)
+        meant = f"Did you mean {near}?" if near else f"Use {', '.join(_OPTIONS)}"
+        raise BadInput("usage", f"Unknown option: {word}. {meant}")
+
+
+def _commands(words: list[str], content_file: str, workspace: Workspace) -> Iterator[tuple[str, str]]:
     """(command, content file) one after the other; from standard input as they come."""
     if words == ["-"]:
-        from tenuto.entrypoints.intake import read_commands
-
         yield from read_commands(sys.stdin.buffer, workspace.state)
         return
     texts = words if len(words) > 1 and all(_is_command(word) for word in words) else [" ".join(words)]
     commands = [command for text in texts for command in split(text)]
     if content_file == "-":
-        from tenuto.entrypoints.intake import spooled
-
         with spooled(sys.stdin.buffer, workspace.state) as file:
             for command in commands or [""]:
                 yield command, file
@@ -139,6 +171,140 @@ def _commands(words: list[str], content_file: str, workspace: Any) -> Iterator[t
 
 
 def _is_command(word: str) -> bool:
-    """A whole command in one argument, beside others."""
-    name = word.split(None, 1)[0].upper() if word.strip() else ""
-    return name in COMMANDS and (" " in word.strip() or name in ("LIST", "SUMMARY", "HISTORY", "METRICS"))
+    """A whole command in one argument, beside others. A bare word is one in capitals only: `METRICS summary` is one
+    command and its format."""
+    bare = word.strip()
+    name = bare.split(None, 1)[0] if bare else ""
+    if bare == name:
+        return name in ("LIST", "SUMMARY", "HISTORY", "METRICS")
+    return name.upper() in COMMANDS
+
+
+# ---- standard input -------------------------------------------------------
+#
+# A `content:` takes everything to the end of the input, or to its closing word. Content is never held in memory:
+# what is longer than a screen or two goes to a file beside the journal, which is removed after the command.
+
+
+_LONGEST = 1 << 16  # bytes of a command without its content
+_SMALL = 1 << 16  # bytes of content that travel inside the command
+_CHUNK = 1 << 20
+
+
+def read_commands(stream: BinaryIO, state: str) -> Iterator[tuple[str, str]]:
+    """(command, the file that holds its content; empty where the command does)."""
+    below = b""  # a line that was read ahead
+    while True:
+        line, below = below or stream.readline(_LONGEST), b""
+        if not line:
+            return
+        text = line.decode("utf-8", "surrogateescape").lstrip("\ufeff")
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        if not is_whole(text):
+            text, line, below = _read_on(stream, text, line)
+        try:
+            head, found = find_content(text)
+        except BadInput:
+            yield text, ""  # the command itself says what is wrong with it
+            continue
+        if found:
+            yield from _with_content(stream, state, head, text[len(head) :], line.endswith(b"\n"))
+        elif not line.endswith(b"\n") and len(line) == _LONGEST:
+            raise BadInput("bad-command", f"A command is longer than {_LONGEST} bytes: {text[:60]}...")
+        else:
+            yield text.rstrip("\r\n"), ""
+
+
+def _read_on(stream: BinaryIO, text: str, line: bytes) -> tuple[str, bytes, bytes]:
+    """A command that its line leaves unfinished goes on below, up to its content, an empty line, a line that is not its
+    own, or the end. Returns it with its last line, and the line that was read ahead."""
+    while below := stream.readline(_LONGEST):
+        more = below.decode("utf-8", "surrogateescape")
+        if not more.strip() or opens_command(more) or not goes_on(text, more.lstrip()):
+            return text, line, below
+        text, line = text + more, below
+        if len(text) > _LONGEST:
+            raise BadInput("bad-command", f"A command is longer than {_LONGEST} bytes: {text[:60]}...")
+        if find_content(text)[1]:
+            break
+    return text, line, b""
+
+
+def _with_content(stream: BinaryIO, state: str, head: str, rest: str, whole: bool) -> Iterator[tuple[str, str]]:
+    word = closing_word(rest) if whole else ""
+    first = b"" if word else after_key(rest).encode("utf-8", "surrogateescape")
+    body = bytearray(first)
+    for piece in _pieces(stream, word.encode()):
+        body += piece
+        if len(body) > _SMALL:
+            with Spool(state) as spool:
+                spool.write(bytes(body))
+                body.clear()
+                for more in _pieces(stream, word.encode()):
+                    spool.write(more)
+                yield head[: head.lower().rindex("content")].rstrip(), spool.path
+            return
+    yield f"{head}\n{body.decode('utf-8', 'surrogateescape')}", ""
+
+
+def _pieces(stream: BinaryIO, word: bytes) -> Iterator[bytes]:
+    """The rest of the input; with a closing word, the lines before it."""
+    if not word:
+        while piece := stream.read(_SMALL):
+            yield piece
+        return
+    begins = True
+    while line := stream.readline(_CHUNK):
+        if begins and line.rstrip(b"\r\n") == word:
+            return
+        begins = line.endswith(b"\n")
+        yield line
+    raise BadInput("bad-command", f"content: <<{word.decode()} is not closed: there is no line {word.decode()}")
+
+
+def spooled(stream: BinaryIO, state: str) -> _Spooled:
+    """`with spooled(stdin, state) as path:` everything that comes, in a file."""
+    return _Spooled(stream, state)
+
+
+class _Spooled:
+    def __init__(self, stream: BinaryIO, state: str) -> None:
+        self._stream = stream
+        self._spool = Spool(state)
+
+    def __enter__(self) -> str:
+        self._spool.__enter__()
+        while piece := self._stream.read(_CHUNK):
+            self._spool.write(piece)
+        return self._spool.path
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._spool.__exit__(kind, error, trace)
+
+
+class Spool:
+    """A file of our own, for as long as one command takes."""
+
+    def __init__(self, state: str) -> None:
+        self.path = f"{state}/spool-{posix.getpid()}"
+        self._state = state
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        from tenuto.workspace.objects import make_folder
+
+        make_folder(self._state)
+        self._file = posix.open(self.path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+        return self
+
+    def write(self, piece: bytes) -> None:
+        view = memoryview(piece)
+        while view:
+            view = view[posix.write(self._file, view) :]
+
+    def __exit__(self, *_: object) -> None:
+        posix.close(self._file)
+        posix.unlink(self.path)

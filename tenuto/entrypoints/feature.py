@@ -25,176 +25,173 @@ from __future__ import annotations
 import os
 import sys
 
-from tenuto.dialects.feature_state import FILE, PHASES
-from tenuto.encoding import NotJson, loads_strict
-from tenuto.entrypoints.opening import open_here
-from tenuto.errors import BadInput
-from tenuto.hosts.surroundings import session
-from tenuto.workspace.guard import require_person
+from tenuto.entrypoints.options import FLAG, TEXT, TEXTS, WORD, Command, Option, read_call
+from tenuto.entrypoints.speak import open_here
+from tenuto.errors import BadInput, NotFound, Refused, TenutoError
+from tenuto.views.feature_state import FILE
+from tenuto.workspace.guard import require_person, session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from tenuto.core.records.run import Json
+    from tenuto.dialects.feature import FeatureCommands
+    from tenuto.files.git import Answer
+    from tenuto.workspace.workspace import Workspace
 
-    from tenuto.core.records import Json
-    from tenuto.workspace.turn import Workspace
 
-_TAKES_VALUE = ("--skip", "--gate", "--files", "--verdicts", "--stop", "--session", "--revise", "--feedback",
-                "--next", "--file", "-m", "--message", "--hash")  # fmt: skip
-_FLAGS = ("--json", "--approve", "--help", "-h")
+_NUMBER = Option("json")
+TAKES = {
+    "start": Command(
+        ("name", "description..."),
+        {"skip": TEXTS, "gate": TEXT, "files": TEXT, "verdicts": TEXT, "stop": TEXT, "session": TEXT},
+        required=("name",),
+        words_only=True,
+    ),
+    "answer": Command(("words[]",), {"approve": FLAG, "revise": TEXT, "feedback": TEXT}, words_only=True),
+    "task": Command(
+        ("words[]",),
+        {
+            "next": Option("json", "nextTaskId"),
+            "file": Option("texts", "filesCreated"),
+            "type": TEXT,
+            "taskId": _NUMBER,
+            "newStatus": TEXT,
+            "nextTaskId": _NUMBER,
+            "filesCreated": TEXTS,
+            "filesModified": TEXTS,
+            "timestamp": TEXT,
+        },
+    ),
+    "status": Command(words_only=True),
+    "resume": Command((), {"session": TEXT}, words_only=True),
+    "cancel": Command(("reason...",), {"reason": TEXT}, words_only=True),
+    "commit": Command((), {"m": TEXTS, "message": Option("texts", "m"), "hash": WORD}, words_only=True),
+    "done": Command(("phase",), required=("phase",), words_only=True),
+    "skip": Command(("phase",), required=("phase",), words_only=True),
+}
 
 
 def main(words: list[str]) -> int:
-    plain, options = divide(words)
-    if "--help" in options or "-h" in options:
-        sys.stdout.write(__doc__ or "")
+    call = read_call("feature", "command", TAKES, words, __doc__ or "")
+    if call is None:
         return 0
-    verb, *rest = plain or [""]
-    act = VERBS.get(verb)
-    if act is None:
-        raise BadInput("usage", f"tenuto feature has no {verb!r}; it has {', '.join(VERBS)}", "tenuto feature --help")
     workspace = open_here()
-    answer = act(workspace, rest, options)
+    answer = VERBS[call.name](workspace, call.fields)
     for warning in workspace.warnings:
         sys.stderr.write(f"tenuto: {warning}\n")
-    show(verb, answer, "--json" in options)
+    show(call.name, answer, call.as_json)
     return 0
 
 
-def divide(words: list[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Plain words, and options with their values. Everything after `--` is plain."""
-    plain: list[str] = []
-    options: dict[str, list[str]] = {}
-    rest = iter(words)
-    for word in rest:
-        if word == "--":
-            plain += rest
-        elif word in _FLAGS:
-            options[word] = []
-        elif word.partition("=")[0] in _TAKES_VALUE:
-            name, equals, value = word.partition("=")
-            value = value if equals else next(rest, "")
-            options.setdefault(name, []).append(value)
-        elif word.startswith("-") and word != "-":
-            raise BadInput("usage", f"tenuto feature does not know {word}", "tenuto feature --help")
-        else:
-            plain.append(word)
-    return plain, options
+def start(workspace: Workspace, fields: Json) -> Json:
+    from tenuto.hooks.gates import parse, remember
 
-
-def start(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    if not words:
-        raise BadInput("usage", "a feature needs a name", 'tenuto feature start "OAuth login"')
-    from tenuto.drivers.hooks.declaring import parse, remember
-
-    pairs = [
-        f"{key}={options[f'--{key}'][-1]}" for key in ("gate", "files", "verdicts", "stop") if f"--{key}" in options
-    ]
-    hooks = parse(pairs)
-    of = (options.get("--session") or [session(os.environ)])[-1]
-    description = " ".join(words[1:])
+    hooks = parse([f"{key}={fields[key]}" for key in ("gate", "files", "verdicts", "stop") if key in fields])
+    of = fields.get("session") or session(os.environ)
     answer: Json = _commands(workspace).start(
-        words[0], description, skip=options.get("--skip", []), hooks=hooks, session=of
+        fields["name"], fields.get("description", ""), skip=fields.get("skip", []), hooks=hooks, session=of
     )
     remember(workspace, hooks, answer["run"])
     return answer
 
 
-def answer(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
+def answer(workspace: Workspace, fields: Json) -> Json:
+    words = fields.get("words", [])
     if words[:1] == ["approval"]:
-        return _approval(workspace, words[1:], options)
+        return _approval(workspace, words[1:], fields)
     if not words:
         raise BadInput("usage", "what is answered?", 'tenuto feature answer problem "Passwords are forgotten"')
     if all("=" in word for word in words):
         answers = dict(word.split("=", 1) for word in words)
-    else:
+    elif len(words) > 1:
         answers = {words[0]: " ".join(words[1:])}
-    return _commands(workspace).answer(answers)  # type: ignore[no-any-return]
+    else:
+        raise BadInput("missing-value", f"what is the answer to {words[0]}?", f"{words[0]} TEXT; {words[0]}= erases it")
+    return _commands(workspace).answer(answers)
 
 
-def _approval(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    require_person("give an approval", "tenuto feature answer approval --approve")
+def _approval(workspace: Workspace, words: list[str], fields: Json) -> Json:
+    require_person(workspace.caller, "give an approval", "tenuto feature answer approval --approve")
     who = os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid {os.getuid()}"
-    if "--approve" in options or words[:1] in (["approve"], ["approved"], ["yes"]):
-        return _commands(workspace).approve(who, " ".join(options.get("--feedback", [])))  # type: ignore[no-any-return]
-    feedback = " ".join([*options.get("--revise", []), *options.get("--feedback", []), *words]).strip()
+    if "approve" in fields or words[:1] in (["approve"], ["approved"], ["yes"]):
+        return _commands(workspace).approve(who, fields.get("feedback", ""))
+    feedback = " ".join([fields.get("revise", ""), fields.get("feedback", ""), *words]).strip()
     if not feedback:
         raise BadInput("usage", "approved, or what is to be revised?", "tenuto feature answer approval --approve")
-    return _commands(workspace).revise(who, feedback)  # type: ignore[no-any-return]
+    return _commands(workspace).revise(who, feedback)
 
 
-def done(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    if len(words) != 1:
-        raise BadInput("usage", f"which phase is done? {', '.join(PHASES)}", "tenuto feature done spec")
-    return _commands(workspace).phase(words[0])  # type: ignore[no-any-return]
+def done(workspace: Workspace, fields: Json) -> Json:
+    return _commands(workspace).phase(fields["phase"])
 
 
-def skip(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    if len(words) != 1:
-        raise BadInput("usage", "which phase is left out? discovery or test", "tenuto feature skip test")
-    return _commands(workspace).skip(words[0])  # type: ignore[no-any-return]
+def skip(workspace: Workspace, fields: Json) -> Json:
+    return _commands(workspace).skip(fields["phase"])
 
 
-def task(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    commands = _commands(workspace)
+def task(workspace: Workspace, fields: Json) -> Json:
+    commands, words = _commands(workspace), fields.pop("words", [])
     if not words:
-        return commands.status()  # type: ignore[no-any-return]
-    if words == ["-"]:
-        return commands.report(_standard_input())  # type: ignore[no-any-return]
-    if words[0] == "add" and words[1:]:
-        return commands.plan(words[1:])  # type: ignore[no-any-return]
+        return commands.task(fields) if fields else commands.status()
+    if words[0] == "add" and words[1:] and not fields:
+        return commands.plan(words[1:])
     if len(words) != 2:
         raise BadInput("usage", "which task became what?", "tenuto feature task 2 completed --next 3")
     payload: Json = {
-        "type": "task_update", "taskId": _number(words[0]), "newStatus": words[1],
-        "filesCreated": options.get("--file", []), "timestamp": workspace.clock(),
-    }  # fmt: skip
-    if "--next" in options:
-        payload["nextTaskId"] = _number(options["--next"][-1])
-    return commands.report(payload)  # type: ignore[no-any-return]
+        "type": "task_update",
+        "taskId": _number(words[0]),
+        "newStatus": words[1],
+        "filesCreated": [],
+        "timestamp": workspace.clock(),
+    }
+    return commands.task(payload | fields)
 
 
-def status(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    return _commands(workspace).status()  # type: ignore[no-any-return]
+def status(workspace: Workspace, fields: Json) -> Json:
+    return _commands(workspace).status()
 
 
-def resume(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    return _commands(workspace).resume((options.get("--session") or [session(os.environ)])[-1])  # type: ignore[no-any-return]
+def resume(workspace: Workspace, fields: Json) -> Json:
+    return _commands(workspace).resume(fields.get("session") or session(os.environ))
 
 
-def cancel(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    return _commands(workspace).cancel(" ".join(words))  # type: ignore[no-any-return]
+def cancel(workspace: Workspace, fields: Json) -> Json:
+    return _commands(workspace).cancel(fields.get("reason", ""))
 
 
-def commit(workspace: Workspace, words: list[str], options: dict[str, list[str]]) -> Json:
-    from tenuto.entrypoints.feature_commit import commit_staged, find_commit
-
+def commit(workspace: Workspace, fields: Json) -> Json:
     commands = _commands(workspace)
     commands.refuse_commit()
-    message = "\n\n".join([*options.get("-m", []), *options.get("--message", [])])
+    message = "\n\n".join(fields.get("m", []))
     if message:
-        made, said = commit_staged(workspace.root, message), message
-    else:
-        made, said = find_commit(workspace.root, (options.get("--hash") or ["HEAD"])[-1])
-    return commands.commit(made, said)  # type: ignore[no-any-return]
+        return commands.commit(commit_staged(workspace.root, message), message)
+    commit_hash, subject = find_commit(workspace.root, fields.get("hash", "HEAD"))
+    return commands.commit(commit_hash, subject)
 
 
 VERBS = {
-    "start": start, "answer": answer, "task": task, "status": status, "resume": resume, "cancel": cancel,
-    "commit": commit, "done": done, "skip": skip,
-}  # fmt: skip
+    "start": start,
+    "answer": answer,
+    "task": task,
+    "status": status,
+    "resume": resume,
+    "cancel": cancel,
+    "commit": commit,
+    "done": done,
+    "skip": skip,
+}
 
 
 def show(verb: str, answer: Json, as_json: bool) -> None:
     if as_json:
-        from tenuto.entrypoints.envelope import success
+        from tenuto.entrypoints.speak import success
 
         sys.stdout.write(success(answer) + "\n")
         return
-    from tenuto.entrypoints.inert import inert
+    from tenuto.encoding import escape_terminal
 
     if verb == "resume":
-        sys.stdout.write(inert(answer["context"], "\n") + "\n")
+        sys.stdout.write(escape_terminal(answer["context"], "\n") + "\n")
         return
     feature, counted = answer["state"]["currentFeature"], answer["tasks"]
     lines = [f"{feature['name']}: {answer['phase']} ({answer['status']})"]
@@ -204,22 +201,46 @@ def show(verb: str, answer: Json, as_json: bool) -> None:
         lines.append(f"  {counted['completed']} of {counted['total']} tasks completed; state in {FILE}")
     if answer["paused"]:
         lines.append(f"  paused since {answer['paused']['at']}: {answer['paused']['reason']}")
-    sys.stdout.write("\n".join(inert(line) for line in lines) + "\n")
+    sys.stdout.write("\n".join(escape_terminal(line) for line in lines) + "\n")
 
 
-def _commands(workspace: Workspace) -> Any:
-    return workspace.feature_state
+def _commands(workspace: Workspace) -> FeatureCommands:
+    from tenuto.dialects.feature import FeatureCommands
+
+    return FeatureCommands(workspace)
 
 
-def _number(word: str) -> Any:
+def _number(word: str) -> int | str:
     return int(word) if word.isdecimal() else word
 
 
-def _standard_input() -> Json:
-    try:
-        given = loads_strict(sys.stdin.buffer.read(1 << 20))
-    except NotJson as problem:
-        raise BadInput("not-json", f"the payload is not JSON: {problem}") from None
-    if not isinstance(given, dict):
-        raise BadInput("not-json", "the payload is no object")
-    return given
+# ---- git's part of `tenuto feature commit` ----------------------------------
+
+
+def commit_staged(root: str, message: str) -> str:
+    """Commit what is staged, flushed to disk, and return its hash."""
+    if _git(root, "diff", "--cached", "--quiet").status == 0:
+        raise Refused("nothing-staged", "nothing is staged, so there is nothing to commit", "git add, then again")
+    done = _git(root, "commit", "--quiet", "-m", message)
+    if done.status:
+        reason = done.errors or done.out.strip() or f"exit status {done.status}"
+        raise TenutoError("commit-failed", f"git did not commit: {reason}", "see what git says, then again")
+    return find_commit(root, "HEAD")[0]
+
+
+def find_commit(root: str, name: str) -> tuple[str, str]:
+    """(hash, subject) of a commit in this repository."""
+    done = _git(root, "log", "-1", "--format=%H%n%s", "--end-of-options", name)
+    found, _, subject = done.out.partition("\n")
+    if done.status or not found:
+        raise NotFound("no-such-commit", f"there is no commit {name!r} in this repository", "git log")
+    return found, subject.strip()
+
+
+def _git(root: str, *words: str) -> Answer:
+    from tenuto.files import git
+
+    answer = git.ask(root, *words)
+    if answer.status == git.NOT_STARTED:
+        raise NotFound("no-git", f"git cannot be started: {answer.errors}", "install git")
+    return answer

@@ -1,4 +1,4 @@
-"""`tenuto flow <command> [TICKET] [--field value ...]`: a ticket's workflow, kept in .ai-workspace/<ticket>/flow-state.json.
+"""`tenuto flow <command> [TICKET] [--field value ...]`: a ticket's workflow, kept in its flow-state.json.
 
     tenuto flow initialize_workflow TICKET-123 --context_summary "User authentication"
     tenuto flow update_delegation TICKET-123 --agent deep_research --task ticket_analysis
@@ -10,112 +10,67 @@
     tenuto flow resume_workflow TICKET-123
     echo '{"agent": "plan_work", "task": "create_plan"}' | tenuto flow update_delegation TICKET-123
 
-Fields may also come as a JSON object on standard input (`-`, or no field at all). A value that is JSON is read as JSON. TICKET
-may be left out where one workflow is under way. Any further field is kept with the entry. --json for the envelope.
+Fields may also come as a JSON object, as a word or on standard input (`-` waits for it). A field that the command does
+not know is refused with the nearest one; what you want to keep besides goes into --extra '{"key": ...}'. TICKET may be
+left out where one workflow is under way. --json for the envelope.
 """
 
 from __future__ import annotations
 
-import sys
+from tenuto.dialects.flow import COMMANDS, FlowCommands
+from tenuto.entrypoints.options import JSON, OBJECT, SWITCH, TEXT, WORD, Command, Option, read_call
+from tenuto.entrypoints.speak import open_here, show
+from tenuto.views.flow import ENTRY_FIELDS
 
-from tenuto.dialects.flow.commands import NAMES
-from tenuto.encoding import NotJson, loads_strict
-from tenuto.entrypoints.answers import show
-from tenuto.entrypoints.opening import open_here
-from tenuto.errors import BadInput
+# Every command takes these, under these names, too.
+_TICKET = {"ticket": WORD, "workflow_id": Option("word", "ticket"), "ticket_id": Option("word", "ticket")}
+_BESIDES = {"context_summary": TEXT, "quality_gates": OBJECT, "extra": OBJECT}
+_ENTRY = {**_TICKET, **_BESIDES, **dict.fromkeys(ENTRY_FIELDS, JSON)}
+_SUMMARY = {"output_summary": TEXT, "summary": Option("text", "output_summary")}
+_FEEDBACK = {"user_feedback": TEXT, "feedback": Option("text", "user_feedback")}
+_HASH = {"commit_hash": WORD, "hash": Option("word", "commit_hash")}
+_MESSAGE = {"commit_message": TEXT, "message": Option("text", "commit_message")}
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from tenuto.core.records import Json
-
-ALIASES = {
-    "summary": "output_summary", "feedback": "user_feedback", "hash": "commit_hash", "message": "commit_message",
-    "workflow_id": "ticket", "ticket_id": "ticket",
-}  # fmt: skip
-REQUIRED = {
-    "update_delegation": ("agent",),
-    "update_completion": ("agent",),
-    "update_user_checkpoint": ("approved",),
-    "update_commit": ("step", "commit_hash"),
-    "update_phase": ("phase",),
+TAKES = {
+    "initialize_workflow": Command(("ticket",), {**_TICKET, "description": TEXT, "resume": SWITCH, **_BESIDES}),
+    "update_delegation": Command(
+        ("ticket",), {"agent": TEXT, "task": TEXT, "status": TEXT, **_SUMMARY, **_ENTRY}, required=("agent",)
+    ),
+    "update_completion": Command(
+        ("ticket",), {"agent": TEXT, "task": TEXT, "status": TEXT, **_SUMMARY, **_ENTRY}, required=("agent",)
+    ),
+    "update_user_checkpoint": Command(
+        ("ticket",),
+        {
+            "phase": TEXT,
+            "approved": JSON,
+            "stay": SWITCH,
+            **_FEEDBACK,
+            "who": TEXT,
+            "timestamp": TEXT,
+            **_TICKET,
+            **_BESIDES,
+        },
+        required=("approved",),
+    ),
+    "update_commit": Command(
+        ("ticket",), {**_ENTRY, "step": TEXT, **_HASH, **_MESSAGE}, required=("step", "commit_hash")
+    ),
+    "update_phase": Command(
+        ("ticket",),
+        {"phase": TEXT, "back": SWITCH, **_TICKET, "context_summary": TEXT, "quality_gates": OBJECT},
+        required=("phase",),
+    ),
+    "get_current_state": Command(("ticket",), _TICKET),
+    "resume_workflow": Command(("ticket",), _TICKET),
 }
-_TEXTS = ("agent", "task", "output_summary", "user_feedback", "step", "commit_hash", "commit_message", "phase",
-          "context_summary", "description", "status", "ticket")  # fmt: skip
-_ONLY_A_TICKET = ("get_current_state", "resume_workflow")
-_LONGEST = 1 << 24
 
 
 def main(words: list[str]) -> int:
-    as_json = "--json" in words
-    words = [word for word in words if word != "--json"]
-    if not words or words[0] in ("--help", "-h"):
-        sys.stdout.write((__doc__ or "") if words else (__doc__ or "").partition("\n\n")[2])
-        return 0 if words else 2
-    command, fields = understand(words)
+    call = read_call("flow", "command", TAKES, words, __doc__ or "")
+    if call is None:
+        return 0
     workspace = open_here()
-    answer = getattr(workspace.flow, command)(fields.pop("ticket", ""), **fields)
-    show(workspace, answer, as_json)
+    answer = COMMANDS[call.name](FlowCommands(workspace), call.fields.pop("ticket", ""), **call.fields)
+    show(workspace, answer, call.as_json)
     return 0
-
-
-def understand(words: list[str]) -> tuple[str, Json]:
-    """The command and its fields, from the words or from standard input."""
-    command, plain, fields = "", [], {}
-    rest = iter(words)
-    for word in rest:
-        if word.startswith("--"):
-            key, equals, value = word[2:].partition("=")
-            key = known(key)
-            fields[key] = read_value(key, value if equals else next(rest, "true"))
-        else:
-            plain.append(word)
-    if plain and plain[0] != "-":
-        command = plain.pop(0).replace("-", "_")
-    told = plain[-1:] == ["-"] or (not fields and bool(REQUIRED.get(command)) and not sys.stdin.isatty())
-    if plain[-1:] == ["-"]:
-        plain.pop()
-    if told:
-        given = standard_input()
-        command = command or str(given.pop("command", "")).replace("-", "_")
-        fields = {known(key): value for key, value in given.items()} | fields
-    if len(plain) > 1:
-        raise BadInput("usage", f"one ticket at a time, not {' '.join(plain)}", "put a value behind its --field")
-    if plain:
-        fields["ticket"] = plain[0]
-    if command not in NAMES:
-        raise BadInput("usage", f"tenuto flow has no command {command!r}; it has {', '.join(NAMES)}")
-    missing = [field for field in REQUIRED.get(command, ()) if field not in fields]
-    if missing:
-        raise BadInput("missing-field", f"{command} needs {', '.join(missing)}", f"--{missing[0]} ...", missing=missing)
-    unknown = [field for field in fields if field != "ticket"] if command in _ONLY_A_TICKET else []
-    if unknown:
-        raise BadInput("usage", f"{command} takes a ticket and nothing else, not {unknown[0]}", f"tenuto flow {command}")
-    fields["ticket"] = str(fields.get("ticket", ""))
-    return command, fields
-
-
-def known(key: str) -> str:
-    plain = key.replace("-", "_")
-    return ALIASES.get(plain, plain)
-
-
-def read_value(key: str, text: str) -> Any:
-    """Texts stay texts; for other fields, what is JSON is read as JSON."""
-    if key in _TEXTS:
-        return text
-    try:
-        return loads_strict(text)
-    except NotJson:
-        return text
-
-
-def standard_input() -> Json:
-    try:
-        given = loads_strict(sys.stdin.buffer.read(_LONGEST))
-    except NotJson as problem:
-        raise BadInput("not-json", f"standard input is not JSON: {problem}", '{"agent": "deep_research"}') from None
-    if not isinstance(given, dict):
-        raise BadInput("not-json", "standard input holds no JSON object", '{"agent": "deep_research"}')
-    return given

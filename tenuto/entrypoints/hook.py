@@ -1,6 +1,6 @@
 """`tenuto hook EVENT < payload`, and `python -I -S .../hook.py EVENT < payload` for hosts that call it often.
 
-As a script this file is compiled anew each time, so it holds no more than the way to hook_call.py.
+As a script this file is compiled at each call, so it holds no more than the way to hooks/call.py.
 """
 
 import gc
@@ -8,18 +8,19 @@ import sys
 
 
 def main(words: list[str]) -> int:
-    from tenuto.entrypoints.hook_call import call
+    if words[:1] == ["declare"] or not words or "--help" in words or "-h" in words:
+        from tenuto.entrypoints.hook_declare import for_people
+
+        if for_people(words):
+            return 0
+    from tenuto.hooks.call import call
 
     return call(words)
 
 
 if __name__ == "__main__":
     gc.disable()  # the process ends before there is anything to collect
-    root = __file__.rpartition("/tenuto/")[0]
-    sys.path.append(root)
-    from tenuto.entrypoints.image import install
+    sys.path.append(__file__.rpartition("/tenuto/")[0])
+    from tenuto.hooks.call import leave_with
 
-    image = install(root, "hook")
-    from tenuto.entrypoints.hook_call import call_and_leave
-
-    call_and_leave(sys.argv[1:], image.save)
+    leave_with(main, sys.argv[1:])

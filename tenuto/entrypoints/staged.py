@@ -14,177 +14,203 @@
     tenuto staged restart PLAN --reason "the plan is wrong"
     tenuto staged stop | resume | unblock | owner [PID]
 
-A JSON object comes as the argument, or on standard input (`-`). --json for the envelope. Ends with 4 when a gate does not pass or
-a review is not approved.
+A JSON object comes as a word, or on standard input (`-` waits for it); record-output takes what is piped in as the
+phase's output. A field or an option that the operation does not know is refused with the nearest one. --json for the
+envelope. Ends with 4 when a gate does not pass or a review is not approved.
+
+init takes the flags of the original, too: --profile, --complexity, --no-test, --no-web-search, --no-worktree.
 """
 
 from __future__ import annotations
 
-import sys
-
-from tenuto.encoding import NotJson, loads_strict
-from tenuto.entrypoints.answers import show
-from tenuto.entrypoints.opening import open_here
+from tenuto.dialects.staged import StagedOperations
+from tenuto.dialects.staged_beginning import FOLLOWING
+from tenuto.entrypoints.options import FILE, JSON, OBJECT, TEXT, WORD, Command, Option, read_call
+from tenuto.entrypoints.speak import open_here, show
 from tenuto.errors import BadInput
+from tenuto.views.staged_document import SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from tenuto.core.records import Json
+    from tenuto.core.records.run import Json
 
-_LONGEST = 1 << 26
 _NOT_PASSED = 4
-_CONTENT = ("--content-file", "--file")
+# Keys of real files that belong to their hooks.
+_OF_HOOKS = (
+    "plugin",
+    "pipeline",
+    "loopIteration",
+    "reviewFix",
+    "supplementaryRun",
+    "coverageLoop",
+    "codexFallback",
+    "exploreAggregator",
+    "planAggregator",
+    "compaction",
+)
+_KEYS = {**dict.fromkeys((*SETTINGS, *_OF_HOOKS, *FOLLOWING), JSON), "extra": OBJECT}
+_CONTENT_FILE = {"file": FILE, "content-file": Option("file", "file")}
+_BEGINNING = {
+    "task": TEXT,
+    "pipelineProfile": TEXT,
+    "profile": Option("text", "pipelineProfile"),
+    "complexity": TEXT,
+    "no-test": Option("flag", "needsTests", False),
+    "no-tests": Option("flag", "needsTests", False),
+    "no-docs": Option("flag", "needsDocs", False),
+    "no-web-search": Option("flag", "webSearch", False),
+    "no-worktree": Option("flag", "worktree", None),
+}
+
+TAKES = {
+    "init": Command(("task...",), {**_BEGINNING, **_KEYS}, required=("task",)),
+    "read": Command(),
+    "update": Command((), {**_KEYS, "task": TEXT, "pipelineProfile": TEXT}),
+    "record-output": Command(
+        ("phase",),
+        {"phase": WORD, "content": JSON, **_CONTENT_FILE},
+        required=("phase",),
+        content="content",
+        instead=("content", "file"),
+    ),
+    "record-failure": Command(("error...",), {"phase": WORD, "error": TEXT, "context": JSON}, required=("error",)),
+    "validate-gate": Command(("gate",), {"gate": TEXT}),
+    "advance": Command(("to",), {"to": WORD}),
+    "record-review": Command(
+        ("phase",), {"phase": WORD, "review": JSON, **_CONTENT_FILE}, content="review", is_open=True
+    ),
+    "record-coverage": Command(("percent",), {"percent": JSON, "phase": WORD}, required=("percent",)),
+    "restart": Command(("stage",), {"stage": TEXT, "reason": TEXT}),
+    "stop": Command(("reason...",), {"reason": TEXT}),
+    "resume": Command(),
+    "unblock": Command(),
+    "owner": Command(("pid",), {"pid": WORD}),
+}
 
 
 def main(words: list[str]) -> int:
-    as_json = "--json" in words
-    words = [word for word in words if word != "--json"]
-    if not words or words[0] in ("--help", "-h"):
-        sys.stdout.write((__doc__ or "") if words else (__doc__ or "").partition("\n\n")[2])
-        return 0 if words else 2
-    name = words[0].replace("_", "-")
-    operation = OPERATIONS.get(name)
-    if operation is None:
-        raise BadInput("usage", f"tenuto staged has no operation {words[0]!r}; it has {', '.join(OPERATIONS)}")
+    call = read_call("staged", "operation", TAKES, words, __doc__ or "")
+    if call is None:
+        return 0
     workspace = open_here()
-    plain, fields = divide(words[1:])
-    answer = operation(workspace.staged, plain, fields)
-    show(workspace, answer, as_json)
+    answer = OPERATIONS[call.name](StagedOperations(workspace), call.fields)
+    show(workspace, answer, call.as_json)
     return _NOT_PASSED if _is_negative(answer) else 0
 
 
-def _is_negative(answer: Any) -> bool:
+def _is_negative(answer: Json | None) -> bool:
     if not isinstance(answer, dict):
         return False
     review = answer.get("review")
-    return answer.get("passed") is False or answer.get("advanced") is False or (
-        isinstance(review, dict) and not review["approved"]
-    )  # fmt: skip
+    return (
+        answer.get("passed") is False
+        or answer.get("advanced") is False
+        or (isinstance(review, dict) and not review["approved"])
+    )
 
 
-def divide(words: list[str]) -> tuple[list[str], Json]:
-    """Plain words, and fields: from a JSON object given as a word or on standard input, and from --field value."""
-    plain: list[str] = []
-    fields: Json = {}
-    rest = iter(words)
-    for word in rest:
-        if word.startswith("--"):
-            key, equals, value = word.partition("=")
-            value = value if equals else next(rest, "true")
-            fields["file" if key in _CONTENT else key[2:]] = value if key in (*_CONTENT, "--task") else read_value(value)
-        elif word == "-":
-            fields = {**read_object(sys.stdin.buffer.read(_LONGEST).decode("utf-8", "surrogateescape")), **fields}
-        elif word.lstrip().startswith("{"):
-            fields = {**read_object(word), **fields}
-        else:
-            plain.append(word)
-    return plain, fields
+def _init(staged: StagedOperations, fields: Json) -> Json | None:
+    """The originals' flags speak of the task's analysis."""
+    analysis = {key: fields.pop(key) for key in ("complexity", "needsTests", "needsDocs") if key in fields}
+    if analysis:
+        given = fields.get("taskAnalysis", {})
+        fields["taskAnalysis"] = {**given, **analysis} if isinstance(given, dict) else given
+    return staged.init(fields.pop("task"), **fields.pop("extra", {}), **fields)
 
 
-def read_value(text: str) -> Any:
-    try:
-        return loads_strict(text)
-    except NotJson:
-        return text
-
-
-def read_object(text: str) -> Json:
-    try:
-        given = loads_strict(text)
-    except (NotJson, UnicodeEncodeError) as problem:
-        raise BadInput("not-json", f"this is not JSON: {problem}", '{"task": "Add dark mode"}') from None
-    if not isinstance(given, dict):
-        raise BadInput("not-json", "this is no JSON object", '{"task": "Add dark mode"}')
-    return given
-
-
-def _init(staged: Any, plain: list[str], fields: Json) -> Any:
-    task = fields.pop("task", None) or " ".join(plain)
-    if not isinstance(task, str) or not task.strip():
-        raise BadInput("missing-field", "init needs a task", '{"task": "Add dark mode"}')
-    return staged.init(task, **fields)
-
-
-def _read(staged: Any, plain: list[str], fields: Json) -> Any:
+def _read(staged: StagedOperations, fields: Json) -> Json | None:
     return staged.read()
 
 
-def _update(staged: Any, plain: list[str], fields: Json) -> Any:
-    return staged.update(fields)
+def _update(staged: StagedOperations, fields: Json) -> Json | None:
+    changes = {**fields.pop("extra", {}), **fields}
+    if not changes:
+        raise BadInput("missing-field", "update needs something to change", '{"webSearch": false}')
+    return staged.update(changes)
 
 
-def _record_output(staged: Any, plain: list[str], fields: Json) -> Any:
-    phase = str(_one(plain, fields, "phase"))
-    file = fields.get("file")
-    if file == "-":
-        return staged.record_output(phase, content=sys.stdin.buffer.read(_LONGEST))
-    return staged.record_output(phase, content=fields.get("content"), file=file)
+def _record_output(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.record_output(fields["phase"], content=fields.get("content"), file=fields.get("file"))
 
 
-def _record_review(staged: Any, plain: list[str], fields: Json) -> Any:
-    phase = str(plain[0]) if plain else fields.pop("phase", None)
-    if "file" in fields:
-        return staged.record_output(phase if phase is not None else staged.read()["currentPhase"], file=fields["file"])
-    return staged.record_review(fields.get("review", fields), phase)
+def _record_review(staged: StagedOperations, fields: Json) -> Json | None:
+    phase, file, review = fields.pop("phase", None), fields.pop("file", None), fields.pop("review", None)
+    if file is not None:
+        if phase is None:
+            state = staged.read()
+            phase = state["currentPhase"] if state else ""  # without a state, the operation says so itself
+        return staged.record_output(phase, file=file)
+    if review is None and "status" not in fields and "issues" not in fields:
+        near = f" it has {', '.join(map(repr, fields))}" if fields else ""
+        raise BadInput(
+            "missing-field",
+            f"a review needs a status:{near or ' there is none'}",
+            '{"status": "approved", "issues": []}',
+        )
+    return staged.record_review(fields if review is None else review, phase)
 
 
-def _record_coverage(staged: Any, plain: list[str], fields: Json) -> Any:
-    percent = read_value(str(_one(plain, fields, "percent")).removesuffix("%"))
+def _record_coverage(staged: StagedOperations, fields: Json) -> Json | None:
+    percent = fields["percent"]
+    if isinstance(percent, str):
+        from tenuto.encoding import NotJson, loads_strict
+
+        try:
+            percent = loads_strict(percent.removesuffix("%"))
+        except NotJson:
+            pass
     if not isinstance(percent, (int, float)) or isinstance(percent, bool):
         raise BadInput("bad-coverage", f"coverage is a number of percent, not {percent!r}", "85")
     return staged.record_coverage(percent, fields.get("phase"))
 
 
-def _record_failure(staged: Any, plain: list[str], fields: Json) -> Any:
-    error = fields.get("error") or " ".join(plain)
-    if not error:
-        raise BadInput("missing-field", "record-failure needs an error", '{"phase": "2.1", "error": "..."}')
-    phase = fields.get("phase")
-    return staged.record_failure(str(error), str(phase) if phase is not None else None, fields.get("context"))
+def _record_failure(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.record_failure(fields["error"], fields.get("phase"), fields.get("context"))
 
 
-def _validate_gate(staged: Any, plain: list[str], fields: Json) -> Any:
-    return staged.validate_gate(plain[0] if plain else fields.get("gate"))
+def _validate_gate(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.validate_gate(fields.get("gate"))
 
 
-def _advance(staged: Any, plain: list[str], fields: Json) -> Any:
-    to = plain[0] if plain else fields.get("to")
-    return staged.advance(str(to) if to is not None else None)
+def _advance(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.advance(fields.get("to"))
 
 
-def _restart(staged: Any, plain: list[str], fields: Json) -> Any:
-    return staged.restart(plain[0] if plain else fields.get("stage"), str(fields.get("reason", "")))
+def _restart(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.restart(fields.get("stage"), fields.get("reason", ""))
 
 
-def _stop(staged: Any, plain: list[str], fields: Json) -> Any:
-    return staged.stop(str(fields.get("reason") or " ".join(plain)))
+def _stop(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.stop(fields.get("reason", ""))
 
 
-def _resume(staged: Any, plain: list[str], fields: Json) -> Any:
+def _resume(staged: StagedOperations, fields: Json) -> Json | None:
     return staged.resume()
 
 
-def _unblock(staged: Any, plain: list[str], fields: Json) -> Any:
+def _unblock(staged: StagedOperations, fields: Json) -> Json | None:
     return staged.unblock()
 
 
-def _owner(staged: Any, plain: list[str], fields: Json) -> Any:
-    return staged.owner(plain[0] if plain else fields.get("pid"))
+def _owner(staged: StagedOperations, fields: Json) -> Json | None:
+    return staged.owner(fields.get("pid"))
 
 
-def _one(plain: list[str], fields: Json, field: str) -> Any:
-    value = plain[0] if plain else fields.get(field)
-    if value is None:
-        raise BadInput("missing-field", f"{field} is missing", "tenuto staged --help", field=field)
-    return value
-
-
-OPERATIONS: dict[str, Callable[[Any, list[str], Json], Any]] = {
-    "init": _init, "read": _read, "update": _update, "record-output": _record_output, "record-failure": _record_failure,
-    "validate-gate": _validate_gate, "advance": _advance, "record-review": _record_review,
-    "record-coverage": _record_coverage, "restart": _restart, "stop": _stop, "resume": _resume, "unblock": _unblock,
+OPERATIONS: dict[str, Callable[[StagedOperations, Json], Json | None]] = {
+    "init": _init,
+    "read": _read,
+    "update": _update,
+    "record-output": _record_output,
+    "record-failure": _record_failure,
+    "validate-gate": _validate_gate,
+    "advance": _advance,
+    "record-review": _record_review,
+    "record-coverage": _record_coverage,
+    "restart": _restart,
+    "stop": _stop,
+    "resume": _resume,
+    "unblock": _unblock,
     "owner": _owner,
-}  # fmt: skip
+}

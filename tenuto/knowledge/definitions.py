@@ -5,25 +5,248 @@
 
 A repository's own pipelines lie in .tenuto/pipelines/ (NAME.yaml, .yml or .json) and win over shipped
 ones of the same name. A path that ends in one of these is read as it is. What a pipeline *means* is
-decided in core/pipeline.py; here is only where it comes from and where in the text a problem stands.
+decided in core/pipeline/; here is only where it comes from and where in the text a problem stands.
+
+YAML and JSON written by people, read as plain data with the place of everything in it.
+
+    read(text, "my.yaml")  -> Source: .data, and .place(path) -> (line, column), both from 1
+
+Refused by name and place: aliases (a few lines of them expand to gigabytes), tags, duplicate keys,
+several documents, infinities, nesting deeper than 64, more than 256 KB. Keys are text, as in JSON.
+
+The data is built from the parser's events, without recursion, so no input can exhaust the stack.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import NamedTuple, NoReturn, TypedDict
 
-from tenuto.core import names
-from tenuto.core.pipeline import check
-from tenuto.core.pipeline_records import Pipeline, Problem
-from tenuto.errors import BadInput, NotFound
-from tenuto.knowledge import yaml_data
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from tenuto import names
+from tenuto.core.pipeline import nested, params
+from tenuto.core.pipeline.check import MOST_STEPS, check
+from tenuto.core.pipeline.records import ParamValue, Pipeline, Problem
+from tenuto.core.pipeline.values import View, did_you_mean
+from tenuto.core.records.run import Json
+from tenuto.errors import BadInput, NotFound, TenutoError
+
+DEEPEST = 64
+LARGEST = 256 * 1024
+YamlPath = tuple[str | int, ...]
+Place = tuple[int, int]
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?\Z")
+_WORDS: dict[str, bool | None] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+
+
+class Source:
+    """Data and where each part of it stands."""
+
+    __slots__ = ("data", "name", "places")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.data: object = None
+        self.places: dict[YamlPath, Place] = {}
+
+    def place(self, path: Sequence[str | int]) -> Place:
+        """The nearest place on the way to `path` that is in the text."""
+        found: YamlPath = tuple(path)
+        while found and found not in self.places:
+            found = found[:-1]
+        return self.places.get(found, (1, 1))
+
+
+def read_yaml(text: str, name: str = "text", first_line: int = 1) -> Source:
+    """`name` is what errors call the file; names in .json are read as JSON. `first_line`: where the text begins in
+    it."""
+    if len(text.encode("utf-8", "surrogatepass")) > LARGEST:
+        raise BadInput("too-large", f"{name}: larger than {LARGEST // 1024} KB", "split it")
+    source = Source(name)
+    if name.endswith(".json"):
+        try:
+            _Builder(source, first_line).build(text.replace("\t", " "))
+        except BadInput as refused:
+            if refused.code in ("too-deep", "duplicate-key"):
+                raise
+            source.places = {}  # where the YAML parser reads JSON differently, there are no places
+        source.data = _json(text, name)
+        return source
+    _Builder(source, first_line).build(text)
+    return source
+
+
+def _json(text: str, name: str) -> object:
+    def constant(word: str) -> NoReturn:
+        raise BadInput("bad-number", f"{name}: {word} is no JSON number", "write a number")
+
+    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(found)
+        if len(made) < len(found):
+            twice = next(key for index, (key, _) in enumerate(found) if key in dict(found[:index]))
+            raise BadInput("duplicate-key", f"{name}: the key '{twice}' is there twice", "remove one of them")
+        return made
+
+    def number(word: str) -> float:
+        if not isfinite(float(word)):
+            constant(word)
+        return float(word)
+
+    try:
+        data: object = json.loads(text, parse_constant=constant, parse_float=number, object_pairs_hook=pairs)
+        return data
+    except json.JSONDecodeError as wrong:
+        raise BadInput("not-json", f"{name}:{wrong.lineno}:{wrong.colno}: {wrong.msg}", "correct the JSON") from None
+    except RecursionError:
+        raise BadInput("too-deep", f"{name}: nested deeper than {DEEPEST}", "flatten it") from None
+
+
+class _Builder:
+    """Parser events -> data, with an explicit stack of open collections."""
+
+    def __init__(self, source: Source, first_line: int) -> None:
+        self.source = source
+        self.offset = first_line
+        self.open: list[tuple[dict[str, object] | list[object], YamlPath]] = []
+        self.keys: list[str | None] = []  # per open mapping: the key that waits for its value
+
+    def build(self, text: str) -> None:
+        documents = 0
+        try:
+            for event in YAML(typ="safe", pure=True).parse(text):
+                documents += isinstance(event, DocumentStartEvent)
+                if documents > 1:
+                    self.refuse("several-documents", event.start_mark, "there is more than one document", "keep one")
+                self.take(event)
+        except MarkedYAMLError as wrong:
+            mark = wrong.problem_mark or wrong.context_mark
+            message = str(wrong.problem or wrong.context or "it cannot be read")
+            self.refuse("not-yaml", mark, message, "correct the YAML")
+        except (YAMLError, ValueError) as wrong:
+            message = str(wrong).splitlines()[0] if str(wrong) else "it cannot be read"
+            raise BadInput("not-yaml", f"{self.source.name}: {message}", "correct the YAML") from None
+
+    def refuse(self, code: str, mark: StreamMark | None, message: str, hint: str) -> NoReturn:
+        line, column = self.at(mark)
+        place = {"line": line, "column": column}
+        raise BadInput(code, f"{self.source.name}:{line}:{column}: {message}", hint, **place) from None
+
+    def at(self, mark: StreamMark | None) -> Place:
+        return (mark.line + self.offset, mark.column + 1) if mark is not None else (self.offset, 1)
+
+    def take(self, event: Event) -> None:
+        match event:
+            case AliasEvent():
+                self.refuse("alias", event.start_mark, "aliases are not allowed", "write the value out")
+            case ScalarEvent():
+                self.scalar(event)
+            case MappingStartEvent():
+                self.begin({}, event)
+            case SequenceStartEvent():
+                self.begin([], event)
+            case MappingEndEvent() | SequenceEndEvent():
+                self.open.pop()
+                self.keys.pop()
+
+    def scalar(self, event: ScalarEvent) -> None:
+        self.untagged(event)
+        plain = event.style in (None, "") and event.implicit[0]
+        if self.open and isinstance(self.open[-1][0], dict) and self.keys[-1] is None:
+            self.key(event)
+            return
+        self.put(self.resolve(event) if plain else event.value, event.start_mark)
+
+    def key(self, event: ScalarEvent) -> None:
+        mapping, path = self.open[-1]
+        if event.value in mapping:
+            self.refuse("duplicate-key", event.start_mark, f"the key '{event.value}' is there twice", "remove one")
+        self.keys[-1] = event.value
+        self.source.places[(*path, event.value)] = self.at(event.start_mark)
+
+    def begin(self, made: dict[str, object] | list[object], event: CollectionStartEvent) -> None:
+        self.untagged(event)
+        if len(self.open) >= DEEPEST:
+            self.refuse("too-deep", event.start_mark, f"nested deeper than {DEEPEST}", "flatten it")
+        if self.open and isinstance(self.open[-1][0], dict) and self.keys[-1] is None:
+            self.refuse("bad-key", event.start_mark, "a key must be text", "write a word before the colon")
+        path = self.put(made, event.start_mark)
+        self.open.append((made, path))
+        self.keys.append(None)
+
+    def put(self, value: object, mark: StreamMark | None) -> YamlPath:
+        if not self.open:
+            self.source.data = value
+            self.source.places[()] = self.at(mark)
+            return ()
+        holder, path = self.open[-1]
+        if isinstance(holder, dict):
+            key = self.keys[-1]
+            assert key is not None
+            holder[key] = value
+            self.keys[-1] = None
+            return (*path, key)
+        holder.append(value)
+        here = (*path, len(holder) - 1)
+        self.source.places[here] = self.at(mark)
+        return here
+
+    def untagged(self, event: ScalarEvent | CollectionStartEvent) -> None:
+        if event.tag is not None and str(event.tag) != "!":
+            self.refuse("tag", event.start_mark, f"the tag {event.tag} is not allowed", "write the plain value")
+
+    def resolve(self, event: ScalarEvent) -> object:
+        text = str(event.value)
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INTEGER.match(text):
+            return int(text)
+        if _FLOAT.match(text):
+            if not isfinite(float(text)):
+                self.refuse("bad-number", event.start_mark, f"the number {text} is too large", "write a smaller one")
+            return float(text)
+        return text
+
+
+# ---- definitions ------------------------------------------------------------
+
 
 SHIPPED = Path(__file__).parent.parent / "pipelines"
 OWN = Path(".tenuto") / "pipelines"
+COOKBOOK = Path(__file__).parent.parent / "cookbook"  # to begin one's own from: tenuto pipeline new --from
 SUFFIXES = (".yaml", ".yml", ".json")
+CASES = ".test.yaml"  # how the file with a pipeline's cases ends, which lies beside it
 # Without a profile: all fifteen phases, as in the state that its seed begins with and as `tenuto staged init` does.
 ALIASES = {"staged": "staged-thorough"}
 Roles = Collection[str] | Mapping[str, Collection[str] | None] | None
@@ -36,6 +259,9 @@ class LocatedProblem(TypedDict):
     problem: Problem
 
 
+Origins = dict[YamlPath, tuple["Source", YamlPath]]  # what is written in another place than where it stands, and where
+
+
 class Listed(TypedDict):
     name: str
     description: str
@@ -44,17 +270,26 @@ class Listed(TypedDict):
     problems: int
 
 
-def load(name: str, root: Path | None = None, roles: Roles = None, settings: dict[str, Any] | None = None) -> Pipeline:
-    """`settings` are merged over the definition's own before it is checked."""
+def load(
+    name: str,
+    root: Path | None = None,
+    roles: Roles = None,
+    settings: dict[str, object] | None = None,
+    given: Mapping[str, ParamValue] | None = None,
+) -> Pipeline:
+    """`settings` are merged over the definition's own before it is checked. `given`: the values of its parameters;
+    without them it is filled with their defaults, or something of their type."""
     path = find(name, root)
-    pipeline, problems = read(path, roles, settings)
+    pipeline, problems = read(path, roles, settings, given, root)
     if pipeline is None:
         lines = [in_words(problem) for problem in problems]
         count = f"{len(lines)} problem{'s' if len(lines) > 1 else ''}"
         raise BadInput(
-            "bad-pipeline", f"the pipeline in {path} has {count}:\n  " + "\n  ".join(lines), "correct them; nothing was started",
+            "bad-pipeline",
+            f"the pipeline in {path} has {count}:\n  " + "\n  ".join(lines),
+            "correct them; nothing was started",
             problems=problems,
-        )  # fmt: skip
+        )
     return pipeline
 
 
@@ -65,36 +300,278 @@ def find(name: str, root: Path | None = None) -> Path:
             raise NotFound("no-pipeline", f"there is no file {name}", "give a path, or one of: " + ", ".join(shipped()))
         return path
     names.check(name, "pipeline")
-    own = [path for suffix in SUFFIXES if root and is_file(path := root / OWN / (name + suffix))]
-    if len(own) > 1:
-        found = ", ".join(path.name for path in own)
+    candidates = [path for suffix in SUFFIXES if root and is_file(path := root / OWN / (name + suffix))]
+    if len(candidates) > 1:
+        found = ", ".join(path.name for path in candidates)
         raise BadInput("two-pipelines", f"{OWN} holds '{name}' more than once: {found}", "keep one of them")
-    path = own[0] if own else SHIPPED / (ALIASES.get(name, name) + ".yaml")
+    path = candidates[0] if candidates else SHIPPED / (ALIASES.get(name, name) + ".yaml")
     if not path.is_file():
-        own_names = sorted(path.stem for path in (root / OWN).glob("*") if path.suffix in SUFFIXES) if root else []
+        own_names = [path.stem for path in own(root)]
         known = ", ".join(dict.fromkeys([*own_names, *shipped()]))
         raise NotFound("no-pipeline", f"there is no pipeline '{name}'", f"known: {known}")
     return path
 
 
 def read(
-    path: Path, roles: Roles = None, settings: dict[str, Any] | None = None
+    path: Path,
+    roles: Roles = None,
+    settings: dict[str, object] | None = None,
+    given: Mapping[str, ParamValue] | None = None,
+    root: Path | None = None,
 ) -> tuple[Pipeline | None, list[LocatedProblem]]:
-    """Unreadable text is BadInput; text that says something wrong is a list of problems."""
-    source = source_of(path)
-    raw = source.data
-    if settings and isinstance(raw, dict):
-        raw = {**raw, "settings": _merged(raw.get("settings") or {}, settings)}
-    pipeline, problems = check(raw, roles)
-    if pipeline is not None and pipeline["name"] != path.stem:
-        message = f"the file is called {path.stem} and the pipeline '{pipeline['name']}'"
-        problems = [{"path": ["name"], "code": "other-name", "message": message, "hint": "call both the same"}]
-    located: list[LocatedProblem] = []
+    """Unreadable text is BadInput; text that says something wrong is a list of problems. `root`: the repository, where
+    its pipelines are looked for, beside those in the folder of this one."""
+    found = _Reader(path.parent, root, roles).read(path, settings, given)
+    located = sorted(
+        found.problems, key=lambda one: (one["file"] != str(path), one["file"], one["line"], one["column"])
+    )
+    return found.pipeline, located
+
+
+class _Read(NamedTuple):
+    pipeline: Pipeline | None  # None: there are problems
+    problems: list[LocatedProblem]
+    origins: Origins
+
+
+class _Reader:
+    """One definition with the sub-pipelines that its steps name."""
+
+    def __init__(self, folder: Path, root: Path | None, roles: Roles) -> None:
+        self.folder = folder
+        self.root = root
+        self.roles = roles
+        self.sources: dict[Path, Source] = {}
+        self.wrong: list[Path] = []  # whose problems were told; they are not looked for again
+
+    def read(
+        self,
+        path: Path,
+        settings: dict[str, object] | None = None,
+        given: Mapping[str, ParamValue] | None = None,
+        documents: Sequence[str] = (),
+        trail: tuple[Path, ...] = (),
+    ) -> _Read:
+        """`documents`: what a pipeline is handed in that is a step of another; these lie in `trail`."""
+        source = self.source(path)
+        raw = source.data
+        if settings and isinstance(raw, dict):
+            raw = {**raw, "settings": _merged(raw.get("settings") or {}, settings)}
+        raw, problems = _filled(raw, given)
+        raw, origins, unread = _with_schemas(raw, path.parent)
+        whole = self.with_sub_pipelines(raw, source, origins, (*trail, path))
+        located = [*_located(source, origins, [*problems, *unread]), *whole.problems]
+        if whole.problems:
+            return _Read(None, located, whole.origins)
+        raw = whole.raw
+        if documents and isinstance(raw, dict):
+            existing = raw.get("existing") or []
+            raw = {**raw, "existing": [*(existing if isinstance(existing, list) else [existing]), *documents]}
+        pipeline, wrong = check(raw, self.roles)
+        if pipeline is not None and pipeline["name"] != path.stem:
+            message = f"the file is called {path.stem} and the pipeline '{pipeline['name']}'"
+            wrong = [{"path": ["name"], "code": "other-name", "message": message, "hint": "call both the same"}]
+        located += _located(source, whole.origins, wrong)
+        return _Read(None if located else pipeline, located, whole.origins)
+
+    def source(self, path: Path) -> Source:
+        if path not in self.sources:
+            self.sources[path] = source_of(path)
+        return self.sources[path]
+
+    def with_sub_pipelines(self, raw: object, source: Source, origins: Origins, trail: tuple[Path, ...]) -> _Whole:
+        """The definition with the steps of sub-pipelines in place of those that name them."""
+        steps = raw.get("steps") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict) or not isinstance(steps, list) or not any(_names_one(step) for step in steps):
+            return _Whole(raw, origins, [])
+        problems: list[Problem] = []
+        top, whole = View(raw, (), problems), _Whole({**raw, "steps": []}, {}, [])
+        for index, step in enumerate(steps):
+            view = top.get("steps").at(index, step)
+            if not _names_one(step):
+                whole.add(step, source, ("steps", index), origins)
+            elif len(whole.steps) <= MOST_STEPS and (read := self.sub_pipeline(view, trail)) is not None:
+                child, given = read
+                if child.pipeline is None:
+                    whole.problems.extend(one for one in child.problems if one not in whole.problems)
+                else:
+                    embedded = nested.embed(view, child.pipeline, given, index + 1, top)
+                    whole.take(embedded, child, self.source(self.find(nested.name_in(step))), source, ("steps", index))
+        _refuse_taken_names(top.get("steps"))
+        whole.problems.extend(_located(source, origins, problems))
+        return whole
+
+    def sub_pipeline(self, view: View, trail: tuple[Path, ...]) -> tuple[_Read, nested.HandedIn] | None:
+        """The pipeline that a step names, filled with what it is handed; None where it cannot be had."""
+        named = view.get("pipeline")
+        name = named.text("the pipeline")
+        try:
+            path = self.find(name) if name else None
+        except TenutoError as refused:
+            named.note(refused.code, refused.message, refused.hint or "")
+            return None
+        if path is None or path in self.wrong:
+            return None
+        if path in trail:
+            way = " > ".join(one.stem for one in (*trail, path))
+            named.note("recursion", f"'{name}' leads back to itself: {way}", "a pipeline cannot be a step of itself")
+            return None
+        if len(trail) >= nested.DEEPEST:
+            message = f"pipelines are nested deeper than {nested.DEEPEST}"
+            named.note("too-deep", message, "say the steps of one of them in the other")
+            return None
+        raw = self.source(path).data
+        declared = params.read(View(raw.get("params") if isinstance(raw, dict) else None, ("params",), []))
+        before = len(view.problems)
+        given = nested.handed_in(view, name, declared)
+        if len(view.problems) > before:
+            return None
+        found = self.read(path, None, given["values"], list(given["documents"]), trail)
+        self.wrong += [path] if found.pipeline is None else []
+        return found, given
+
+    def find(self, name: str) -> Path:
+        """Beside the definition that is read, then among those of the repository and the shipped ones."""
+        names.check(name, "pipeline")
+        beside = [path for suffix in SUFFIXES if is_file(path := self.folder / (name + suffix))]
+        try:
+            return beside[0] if beside else find(name, self.root)
+        except NotFound:
+            known = dict.fromkeys(path.stem for path in [*_in(self.folder), *own(self.root)])
+            message = f"there is no pipeline '{name}'"
+            raise NotFound("no-pipeline", message, did_you_mean(name, [*known, *shipped()])) from None
+
+
+class _Whole:
+    """A definition while sub-pipelines are put into it."""
+
+    def __init__(self, raw: object, origins: Origins, problems: list[LocatedProblem]) -> None:
+        self.raw = raw
+        self.origins = origins
+        self.problems = problems
+        self.top: Json = raw if isinstance(raw, dict) else {}
+        steps = self.top.get("steps")
+        self.steps: list[object] = steps if isinstance(steps, list) else []
+
+    def add(self, step: object, source: Source, place: YamlPath, origins: Origins) -> YamlPath:
+        """`place`: where the step stood. What was known of parts of it is known where it stands now."""
+        here: YamlPath = ("steps", len(self.steps))
+        self.steps.append(step)
+        self.origins[here] = origins.get(place, (source, place))
+        for way, origin in origins.items():
+            if way[:2] == place and len(way) > 2:
+                self.origins[(*here, *way[2:])] = origin
+        return here
+
+    def take(self, embedded: nested.Embedded, child: _Read, childs: Source, source: Source, place: YamlPath) -> None:
+        for part in embedded["parts"]:
+            if part["of"] is None:
+                here = self.add(part["step"], source, place, {})
+            else:
+                here = self.add(part["step"], childs, ("steps", part["of"]), child.origins)
+            for way, there in part["borrowed"].items():
+                self.origins[(*here, *way)] = (source, (*place, *there))
+        for key, more in (("params", embedded["params"]), ("switches", embedded["switches"])):
+            own = self.top.get(key)
+            if more and isinstance(own, dict | None):
+                self.top[key] = {**(own or {}), **more}
+        own = self.top.get("setup") or {}
+        if child.pipeline and isinstance(own, dict):
+            setup = child.pipeline["setup"]
+            for key, entries in (("run", setup["run"]), ("copy", setup["copy"])):
+                before = View(own.get(key), (), []).words("a command")
+                if entries:
+                    self.top["setup"] = own = {**own, key: list(dict.fromkeys([*before, *entries]))}
+
+
+def _names_one(step: object) -> bool:
+    return isinstance(step, dict) and step.get("pipeline") is not None
+
+
+def _refuse_taken_names(steps: View) -> None:
+    """Names that begin like those of a sub-pipeline would be taken for steps of it."""
+    taken = [str(one.get("id").value) for one in steps.entries() if _names_one(one.value) and not one.has("each")]
+    for entry in steps.entries():
+        own = entry.get("id")
+        for name in taken:
+            if isinstance(own.value, str) and own.value.startswith(f"{name}."):
+                own.note("bad-id", f"the names that begin with '{name}.' are those of its sub-pipeline", "rename it")
+
+
+def _located(source: Source, origins: Origins, problems: Sequence[Problem]) -> list[LocatedProblem]:
+    found: list[LocatedProblem] = []
     for problem in problems:
-        line, column = source.place(problem["path"])
-        located.append({"file": str(path), "line": line, "column": column, "problem": problem})
-    located.sort(key=lambda one: (one["line"], one["column"]))
-    return (None if problems else pipeline), located
+        there, way = _whose(source, origins, problem["path"])
+        line, column = there.place(way)
+        found.append({"file": there.name, "line": line, "column": column, "problem": problem})
+    return found
+
+
+def _filled(raw: object, given: Mapping[str, ParamValue] | None) -> tuple[object, list[Problem]]:
+    """Where no values are given, with something of their type; an optional one that nobody gave has none."""
+    if not isinstance(raw, dict):
+        return raw, []
+    declared = params.read(View(raw.get("params"), ("params",), []))  # what is wrong with them, check() says
+    needed = declared if given is None else {name: one for name, one in declared.items() if one.get("required", True)}
+    return params.fill(raw, declared, {**params.samples(needed), **(given or {})})
+
+
+def _with_schemas(raw: object, folder: Path) -> tuple[object, Origins, list[Problem]]:
+    """A copy with every `result: {schema: FILE}` replaced by what the file holds: a run never changes under an edited
+    file. Also the files, by where they stand now, and what cannot be read."""
+    found: Origins = {}
+    problems: list[Problem] = []
+
+    def look(value: object, way: YamlPath) -> object:
+        if isinstance(value, list):
+            return [look(entry, (*way, index)) for index, entry in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        return {
+            key: asked(entry, (*way, key)) if key == "result" else look(entry, (*way, key))
+            for key, entry in value.items()
+        }
+
+    def asked(value: object, way: YamlPath) -> object:
+        if not isinstance(value, dict) or not isinstance(value.get("schema"), str):
+            return value
+        here = (*way, "schema")
+        try:
+            schema = _schema_in(folder, value["schema"])
+        except BadInput as refused:
+            hint = refused.hint or ""
+            problems.append({"path": list(here), "code": refused.code, "message": refused.message, "hint": hint})
+            return {**value, "schema": {}}
+        found[here] = (schema, ())
+        return {**value, "schema": schema.data}
+
+    filled = {**raw, "steps": look(raw.get("steps"), ("steps",))} if isinstance(raw, dict) and raw.get("steps") else raw
+    return filled, found, problems
+
+
+def _schema_in(folder: Path, name: str) -> Source:
+    try:
+        names.check_path(name, "schema")
+    except BadInput as refused:
+        raise BadInput(refused.code, refused.message, "use a path below the folder of the pipeline") from None
+    path = folder / name
+    if not is_file(path):
+        hint = f"it is looked for beside the pipeline, as {path}"
+        raise BadInput("no-schema", f"there is no file '{name}'", hint)
+    source = source_of(path)
+    if not isinstance(source.data, dict):
+        raise BadInput("wrong-type", f"{path} holds no mapping, and a schema is one", "for example {type: object}")
+    return source
+
+
+def _whose(source: Source, origins: Origins, path: Sequence[str | int]) -> tuple[Source, YamlPath]:
+    """The file in which this place stands, and the way to it there."""
+    way = tuple(path)
+    for length in range(len(way), 0, -1):
+        if way[:length] in origins:
+            there, root = origins[way[:length]]
+            return there, (*root, *way[length:])
+    return source, way
 
 
 def is_file(path: Path) -> bool:
@@ -107,14 +584,14 @@ def is_file(path: Path) -> bool:
     return False
 
 
-def source_of(path: Path) -> yaml_data.Source:
-    if path.stat().st_size > yaml_data.LARGEST:
-        raise BadInput("too-large", f"{path} is larger than {yaml_data.LARGEST // 1024} KB", "split it")
+def source_of(path: Path) -> Source:
+    if path.stat().st_size > LARGEST:
+        raise BadInput("too-large", f"{path} is larger than {LARGEST // 1024} KB", "split it")
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         raise BadInput("not-text", f"{path} is not UTF-8 at byte {wrong.start}", "save it as UTF-8") from None
-    return yaml_data.read(text, str(path))
+    return read_yaml(text, str(path))
 
 
 def in_words(located: LocatedProblem) -> str:
@@ -130,26 +607,41 @@ def shipped() -> list[str]:
 def available(root: Path | None = None) -> list[Listed]:
     """The repository's own first; one that cannot be read is listed with what is wrong, not left out."""
     found: dict[str, Listed] = {}
-    own = sorted(path for path in (root / OWN).glob("*") if path.suffix in SUFFIXES) if root else []
     for origin, path in [
-        *(("repository", path) for path in own),
+        *(("repository", path) for path in own(root)),
         *(("shipped", path) for path in sorted(SHIPPED.glob("*.yaml"))),
     ]:
         if path.stem in found:
             continue
         try:
-            pipeline, problems = read(path)
+            pipeline, problems = read(path, root=root)
         except BadInput:
             pipeline, problems = None, []
         found[path.stem] = {
-            "name": path.stem, "description": pipeline["description"] if pipeline else "", "origin": origin,
-            "file": str(path), "problems": 0 if pipeline else max(1, len(problems)),
-        }  # fmt: skip
+            "name": path.stem,
+            "description": pipeline["description"] if pipeline else "",
+            "origin": origin,
+            "file": str(path),
+            "problems": 0 if pipeline else max(1, len(problems)),
+        }
     return list(found.values())
 
 
-def _merged(base: Any, over: dict[str, Any]) -> dict[str, Any]:
-    made = dict(base) if isinstance(base, dict) else {}
+def own(root: Path | None) -> list[Path]:
+    """The repository's own files of pipelines."""
+    return _in(root / OWN) if root else []
+
+
+def _in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES and not path.name.endswith(CASES))
+
+
+def cookbook() -> list[str]:
+    return sorted(path.stem for path in COOKBOOK.glob("*.yaml") if not path.name.endswith(CASES))
+
+
+def _merged(base: object, over: dict[str, object]) -> dict[str, object]:
+    made: dict[str, object] = dict(base) if isinstance(base, dict) else {}
     for key, value in over.items():
         made[key] = _merged(made[key], value) if isinstance(value, dict) and isinstance(made.get(key), dict) else value
     return made

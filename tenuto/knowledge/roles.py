@@ -21,13 +21,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import NoReturn
 
-from tenuto.core import names
-from tenuto.core.definition.values import did_you_mean
+from tenuto import names
+from tenuto.core.pipeline.records import Role, Terms
+from tenuto.core.pipeline.values import did_you_mean
+from tenuto.core.status import VERDICTS
 from tenuto.errors import BadInput, NotFound
-from tenuto.knowledge import yaml_data
+from tenuto.knowledge import definitions
 
+COMMAND: Role = {
+    "name": "command",
+    "description": "A program of the project, in an agent's place.",
+    "origin": "shipped",
+    "file": "",
+    "text": "",
+    "modes": {},
+    "default_mode": "",
+    "any_mode": True,
+    "tools": [],
+    "model": "",
+    "extra": {},
+}
 SHIPPED = Path(__file__).parent.parent / "roles"
 FOLDERS = {
     "tenuto": Path(".tenuto") / "roles",
@@ -36,32 +51,8 @@ FOLDERS = {
 }
 ENDINGS = {"tenuto": ".md", "shipped": ".md", "claude": ".md", "github": ".agent.md"}
 ORDER = ("tenuto", "shipped", "claude", "github")
-VERDICTS = ["DONE", "NEEDS_REVISION", "ERROR"]
 _MODE = re.compile(r"## Mode: *(\S+) *$")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
-
-
-class Terms(TypedDict):
-    """What a mode of a role promises."""
-
-    inputs: list[str]
-    outputs: list[str]
-    verdicts: list[str]
-    memory: str
-
-
-class Role(TypedDict):
-    name: str
-    description: str
-    origin: str  # tenuto, shipped, claude or github
-    file: str
-    text: str  # the body, all modes
-    modes: dict[str, Terms]
-    default_mode: str
-    any_mode: bool  # another program's agent: its modes are not declared
-    tools: list[str]
-    model: str
-    extra: dict[str, Any]  # front matter that means nothing here
 
 
 def find(name: str, root: Path | None = None, order: tuple[str, ...] = ORDER) -> Role:
@@ -104,8 +95,8 @@ def available(root: Path | None = None, order: tuple[str, ...] = ORDER) -> list[
 
 
 def read(path: Path, origin: str = "tenuto") -> Role:
-    if path.stat().st_size > yaml_data.LARGEST:
-        raise BadInput("too-large", f"{path} is larger than {yaml_data.LARGEST // 1024} KB", "shorten it")
+    if path.stat().st_size > definitions.LARGEST:
+        raise BadInput("too-large", f"{path} is larger than {definitions.LARGEST // 1024} KB", "shorten it")
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as wrong:
@@ -163,14 +154,14 @@ def _files(root: Path | None, order: tuple[str, ...]) -> Iterator[tuple[str, Pat
                 yield place, path
 
 
-def _front_matter(head: str, path: Path, foreign: bool) -> yaml_data.Source:
+def _front_matter(head: str, path: Path, foreign: bool) -> definitions.Source:
     try:
-        source = yaml_data.read(head, str(path), first_line=2)
+        source = definitions.read_yaml(head, str(path), first_line=2)
     except BadInput:
         if not foreign:
             raise
         # Other programs take descriptions with colons and examples that are no YAML. So do we.
-        source = yaml_data.Source(str(path))
+        source = definitions.Source(str(path))
         pairs = (line.partition(":") for line in head.splitlines() if re.match(r"[\w-]+:", line))
         source.data = {key: value.strip().strip("\"'") for key, _, value in pairs}
     if source.data is None:
@@ -180,8 +171,8 @@ def _front_matter(head: str, path: Path, foreign: bool) -> yaml_data.Source:
     return source
 
 
-def _role(source: yaml_data.Source, body: str, path: Path, origin: str, foreign: bool) -> Role:
-    data = dict(source.data)
+def _role(source: definitions.Source, body: str, path: Path, origin: str, foreign: bool) -> Role:
+    data: dict[str, object] = dict(source.data) if isinstance(source.data, dict) else {}
     stem = path.name[: -len(ENDINGS[origin])]
     reader = _Reader(source, data)
     name = reader.text("name", stem)
@@ -189,17 +180,26 @@ def _role(source: yaml_data.Source, body: str, path: Path, origin: str, foreign:
         reader.refuse("name", f"the file is called {stem} and the role '{name}'", "call both the same")
     if not body.strip():
         raise BadInput("bad-role", f"{path}: the role has no text", "say what the agent is to do")
-    declared = {key: data.pop(key) for key in ("inputs", "outputs", "verdicts", "memory") if key in data}
+    declared: dict[str, object] = {
+        key: data.pop(key) for key in ("inputs", "outputs", "verdicts", "memory") if key in data
+    }
     found = reader.modes(data.pop("modes", None), declared)
     default = reader.text("default_mode", next(iter(found)))
     if default not in found:
         reader.refuse("default_mode", f"there is no mode '{default}'", did_you_mean(default, found))
     return {
-        "name": stem, "description": reader.text("description", ""), "origin": origin, "file": str(path), "text": body,
-        "modes": found, "default_mode": default, "any_mode": foreign, "tools": reader.words("tools", source.data.get("tools")),
+        "name": stem,
+        "description": reader.text("description", ""),
+        "origin": origin,
+        "file": str(path),
+        "text": body,
+        "modes": found,
+        "default_mode": default,
+        "any_mode": foreign,
+        "tools": reader.words("tools", data.get("tools")),
         "model": reader.text("model", ""),
         "extra": {k: v for k, v in data.items() if k not in ("name", "description", "default_mode", "tools", "model")},
-    }  # fmt: skip
+    }
 
 
 def _open_terms() -> Terms:
@@ -207,11 +207,11 @@ def _open_terms() -> Terms:
 
 
 class _Reader:
-    def __init__(self, source: yaml_data.Source, data: dict[str, Any]) -> None:
+    def __init__(self, source: definitions.Source, data: dict[str, object]) -> None:
         self.source = source
         self.data = data
 
-    def refuse(self, key: str, message: str, hint: str = "") -> None:
+    def refuse(self, key: str, message: str, hint: str = "") -> NoReturn:
         line, column = self.source.place(key.split("."))
         raise BadInput("bad-role", f"{self.source.name}:{line}:{column}: {message}", hint)
 
@@ -223,7 +223,7 @@ class _Reader:
             self.refuse(key, f"`{key}` must be text", "write it in quotes")
         return str(value)
 
-    def words(self, key: str, value: Any) -> list[str]:
+    def words(self, key: str, value: object) -> list[str]:
         """A list, or words with commas between them as other programs write them."""
         if value is None:
             return []
@@ -232,7 +232,7 @@ class _Reader:
             self.refuse(key, f"`{key}` must be a list of words", "for example [read, search]")
         return [word for word in found if word]
 
-    def modes(self, given: Any, declared: dict[str, Any]) -> dict[str, Terms]:
+    def modes(self, given: object, declared: dict[str, object]) -> dict[str, Terms]:
         if given is None:
             return {"plain": self.terms("", declared)}
         if declared:
@@ -242,7 +242,7 @@ class _Reader:
             self.refuse("modes", "`modes` must be a mapping", "for example {replan: {outputs: [plan.md]}}")
         return {name: self.terms(f"modes.{name}", row) for name, row in given.items()}
 
-    def terms(self, path: str, row: Any) -> Terms:
+    def terms(self, path: str, row: object) -> Terms:
         row = {} if row is None else row
         if not isinstance(row, dict):
             self.refuse(path, "a mode must be a mapping", "for example {outputs: [plan.md]}")

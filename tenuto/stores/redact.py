@@ -1,32 +1,27 @@
-"""Take text out of the journal as if it had never been written, and leave the chain whole.
+"""Take text out of a journal as if it had never been written, and leave the chain whole.
 
 The digest of an event stays what it was, so every chain still verifies; beside the new text stands
-its own digest, when it was redacted and by whom. Stored files get a new hash, and whoever names one
+its own digest, when it was redacted and by whom. Stored files get a new hash, and every record that names one
 names the new one. What was cached or remembered is made anew, and old renders keep only their hash.
-
-`erase` then rewrites the whole file: what a database deletes stays in its free pages, and in its log.
 """
 
 from __future__ import annotations
 
 from tenuto.encoding import dumps, loads, sha256
-from tenuto.errors import Conflict, Damaged, NotFound, Refused, Unwritable
-from tenuto.stores.engine import DatabaseError
-from tenuto.stores.passages import sign
-from tenuto.stores.redaction import scrub
-from tenuto.stores.tables import log_digest, put_note
+from tenuto.errors import Damaged, NotFound, Refused
+from tenuto.stores.journal import PUT_BLOB, log_digest, put_marker, sign
+from tenuto.stores.records import scrub
 from tenuto.stores.verify import DOES_NOT_FOLD, rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from tenuto.core.records.run import Json
+    from tenuto.ports import Redacted, Redaction, Stamp
+    from tenuto.stores.journal import Database
 
-    from tenuto.core.records import Json
-    from tenuto.stores.redaction import Redaction
 
-
-def redact(db: Any, redaction: Redaction, stamp: Json) -> dict[str, Any]:
-    """Inside a transaction. What was changed: `runs` by name, `logs` as (text before, text now), the rest as counts."""
+def redact(db: Database, redaction: Redaction, stamp: Stamp) -> Redacted:
+    """Inside a transaction."""
     _refuse_names(db, redaction)
     contents = _redact_contents(db, redaction)
     changed, events = _redact_events(db, redaction, stamp)
@@ -39,30 +34,12 @@ def redact(db: Any, redaction: Redaction, stamp: Json) -> dict[str, Any]:
         "contents": contents,
         "renders": _redact_renders(db, redaction, changed),
         "logs": _redact_logs(db, redaction),
-        "notes": _redact_notes(db, redaction),
+        "notes": _redact_markers(db, redaction),
         "passages": _redact_passages(db, redaction),
     }
 
 
-def erase(db: Any, path: str) -> None:
-    """Outside a transaction, under the lock. Nothing that was deleted is left in the file or its log."""
-    db.execute("PRAGMA temp_store=MEMORY")
-    db.execute("PRAGMA secure_delete=ON")
-    for statement in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-        try:
-            row = db.execute(statement).fetchone()
-        except DatabaseError as error:
-            message = f"the text is out of every record; its old bytes are still in {path}, which has to be rewritten: {error}"
-            raise Unwritable("not-erased", message, "make room for a second copy of it, then repeat the command") from None
-        if row is not None and row[0]:
-            raise Conflict(
-                "journal-in-use",
-                f"another program is reading {path}; until it ends, the old text stays in the log beside it",
-                "end it, then repeat the command: tenuto doctor names it",
-            )
-
-
-def scrub_event(db: Any, run: str, seq: int, stamp: Json) -> tuple[list[str], str | None]:
+def scrub_event(db: Database, run: str, seq: int, stamp: Stamp) -> tuple[list[str], str | None]:
     """Inside a transaction: one event loses all that was said in it.
 
     Returns the texts to be looked for elsewhere, and the hash of the stored file it names.
@@ -71,14 +48,14 @@ def scrub_event(db: Any, run: str, seq: int, stamp: Json) -> tuple[list[str], st
     if row is None:
         raise NotFound("no-such-event", f"run {run!r} has no event {seq}", f"tenuto show {run}", run=run)
     event = _parsed(row[0], run, seq)
-    made, said = scrub(event)
-    if made != event:
-        _replace_event(db, run, seq, made, stamp)
+    scrubbed, texts = scrub(event)
+    if scrubbed != event:
+        _replace_event(db, run, seq, scrubbed, stamp)
         _fold_anew(db, run)
-    return said, event["sha256"] if event["type"] == "ArtifactStored" else None
+    return texts, event["sha256"] if event["type"] == "ArtifactStored" else None
 
 
-def _refuse_names(db: Any, redaction: Redaction) -> None:
+def _refuse_names(db: Database, redaction: Redaction) -> None:
     for what, name in db.execute(
         "SELECT 'run', id FROM run UNION SELECT 'file', path FROM render UNION SELECT 'file', path FROM logged"
     ):
@@ -90,14 +67,14 @@ def _refuse_names(db: Any, redaction: Redaction) -> None:
             )
 
 
-def _refuse_own_words(db: Any, redaction: Redaction) -> None:
+def _refuse_own_words(db: Database, redaction: Redaction) -> None:
     """What is still in a folded run came from Tenuto, not from an event: statuses, names of fields."""
     for run, body in db.execute("SELECT run, body FROM state UNION ALL SELECT id, card FROM run"):
         if redaction.stands_in(body.encode()):
             raise Refused("own-word", f"the text is one of Tenuto's own words in run {run}", "name more of it")
 
 
-def _redact_contents(db: Any, redaction: Redaction) -> int:
+def _redact_contents(db: Database, redaction: Redaction) -> int:
     count = 0
     for (sha,) in db.execute("SELECT sha256 FROM blob").fetchall():
         (body,) = db.execute("SELECT body FROM blob WHERE sha256=?", (sha,)).fetchone()
@@ -105,13 +82,13 @@ def _redact_contents(db: Any, redaction: Redaction) -> int:
         if made != body:
             renamed = sha256(made).hexdigest()
             db.execute("DELETE FROM blob WHERE sha256=?", (sha,))
-            db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", (renamed, made))
+            db.execute(PUT_BLOB, (renamed, made))
             redaction.rename(sha, renamed)
             count += 1
     return count
 
 
-def _redact_events(db: Any, redaction: Redaction, stamp: Json) -> tuple[list[str], int]:
+def _redact_events(db: Database, redaction: Redaction, stamp: Stamp) -> tuple[list[str], int]:
     changed: dict[str, None] = {}
     count = 0
     for run, seq in db.execute("SELECT run, seq FROM event ORDER BY run, seq").fetchall():
@@ -127,7 +104,7 @@ def _redact_events(db: Any, redaction: Redaction, stamp: Json) -> tuple[list[str
     return list(changed), count
 
 
-def _replace_event(db: Any, run: str, seq: int, event: Json, stamp: Json) -> None:
+def _replace_event(db: Database, run: str, seq: int, event: Json, stamp: Stamp) -> None:
     body = dumps(event)
     noted = dumps({"sha256": sha256(body.encode()).hexdigest(), **stamp})
     db.execute(
@@ -143,8 +120,8 @@ def _parsed(body: str, run: str, seq: int) -> Json:
         raise Damaged("event-damaged", f"event {seq} of run {run} is not readable", "tenuto verify") from None
 
 
-def _fold_anew(db: Any, run: str) -> None:
-    before: tuple[Any, ...] | None = _status(db, run)
+def _fold_anew(db: Database, run: str) -> None:
+    before: tuple[object, ...] | None = _status(db, run)
     try:
         rebuild(db, run)
     except DOES_NOT_FOLD:
@@ -153,13 +130,13 @@ def _fold_anew(db: Any, run: str) -> None:
         raise Refused("own-word", f"without that text, run {run} would be another run", "name more of it")
 
 
-def _status(db: Any, run: str) -> tuple[Any, ...]:
+def _status(db: Database, run: str) -> tuple[object, ...]:
     (card,) = db.execute("SELECT card FROM run WHERE id=?", (run,)).fetchone()
     shown = loads(card)
     return tuple(shown.get(field) for field in ("id", "status", "mode", "created_at"))
 
 
-def _redact_renders(db: Any, redaction: Redaction, runs: list[str]) -> int:
+def _redact_renders(db: Database, redaction: Redaction, runs: list[str]) -> int:
     """The newest version of a file is followed by one without the text; older ones are known by hash only."""
     count = 0
     newest = "SELECT path, max(n) FROM render GROUP BY path"
@@ -175,13 +152,13 @@ def _redact_renders(db: Any, redaction: Redaction, runs: list[str]) -> int:
     for path, n, run, body in db.execute("SELECT path, n, run, body FROM render WHERE body IS NOT NULL").fetchall():
         (last,) = db.execute("SELECT max(n) FROM render WHERE path=?", (path,)).fetchone()
         if n != last and (run in runs or redaction.body(body) != body):
-            # A render may have cut or folded the text in a way that nobody can search for.
+            # A render may have cut or folded the text in a way that no search finds.
             db.execute("UPDATE render SET body=NULL WHERE path=? AND n=?", (path, n))
             count += 1
     return count
 
 
-def _redact_logs(db: Any, redaction: Redaction) -> dict[str, tuple[bytes, bytes]]:
+def _redact_logs(db: Database, redaction: Redaction) -> dict[str, tuple[bytes, bytes]]:
     changed = {}
     for (path,) in db.execute("SELECT path FROM logged").fetchall():
         parts = db.execute("SELECT body FROM log WHERE path=? ORDER BY pos", (path,)).fetchall()
@@ -196,26 +173,28 @@ def _redact_logs(db: Any, redaction: Redaction) -> dict[str, tuple[bytes, bytes]
     return changed
 
 
-def _redact_notes(db: Any, redaction: Redaction) -> int:
+def _redact_markers(db: Database, redaction: Redaction) -> int:
     count = 0
     for name, value in db.execute("SELECT name, value FROM note").fetchall():
         made = (redaction.body(name.encode()).decode(), redaction.body(value.encode()).decode())
         if made != (name, value):
             db.execute("DELETE FROM note WHERE name=?", (name,))
-            put_note(db, *made)
+            put_marker(db, *made)
             count += 1
     return count
 
 
-def _redact_passages(db: Any, redaction: Redaction) -> int:
+def _redact_passages(db: Database, redaction: Redaction) -> int:
     count = 0
     for row, run, *texts in db.execute("SELECT id, run, source, path, heading, body FROM passage").fetchall():
         made = [text if text is None else redaction.text(text) for text in texts]
         if made != texts:
             signed = sign((run, *made))
-            db.execute("UPDATE passage SET source=?, path=?, heading=?, body=?, digest=? WHERE id=?", (*made, signed, row))
+            db.execute(
+                "UPDATE passage SET source=?, path=?, heading=?, body=?, digest=? WHERE id=?", (*made, signed, row)
+            )
             count += 1
     if count:
         # The index keeps deleted words until it is merged; made anew, it holds only what is there.
-        db.execute("INSERT INTO passage_text(passage_text) VALUES('rebuild')")
+        db.passages.rebuild_index(db)
     return count

@@ -1,13 +1,21 @@
 """The journal in SQLite: WAL, synchronous=FULL, one writer at a time.
 
-Rule 1: one flock, on a file that is never unlinked, covers transaction, checkpoint and
-projection. It queues writers; SQLite's own busy handler only backs it up. It also keeps
-checkpoints (SQLite's own, a part of the commit) away from writers, which SQLite before 3.51.3 needs (a WAL reset could corrupt).
+Rule 1: one flock, on a file that is never unlinked, covers transaction, checkpoint and projection. It queues writers;
+SQLite's own busy handler only backs it up. SQLite checkpoints by itself, as a part of a commit, when the log has 200
+frames: only the holder of the lock commits, so only the holder checkpoints, which SQLite before 3.51.3 needs (a WAL
+reset at the wrong moment could corrupt).
 
-Rule 2: who was answered is durable. A turn flushes under the lock, before it shows anything in files; `write()`
-shows nothing, lets the next one in, and then flushes (writing.py).
+Rule 2: an answer means that it is durable. A turn flushes under the lock, before it shows anything in files; `write()`
+shows nothing, lets the next writer in, and then flushes (journal.py).
 
 Rule 3: a reader takes no lock: WAL gives it a snapshot.
+
+Rule 4: an error of SQLite leaves this folder as one of ours (faults.py).
+
+Rule 5: only a commit makes a journal. Where there is none, a reader reads an empty one in memory, and a writer works on
+a draft in memory. Its lock is a file beside the folder, which it removes; who waited for that file sees that it is gone
+and looks again. The commit makes the journal, takes its lock and copies the draft into it. A command that failed, or
+only looked, leaves nothing.
 
 A process on the hot path ends with os._exit: closing the last connection would checkpoint.
 """
@@ -15,22 +23,29 @@ A process on the hot path ends with os._exit: closing the last connection would 
 from __future__ import annotations
 
 import fcntl
-import posix as os  # the part of it that is C; all of os costs a hook a fifth of the interpreter's start
+import posix as os
 from _thread import RLock
+from time import monotonic, sleep
 
 from tenuto.errors import Conflict
-from tenuto.stores.engine import DatabaseError, OperationalError, connect
-from tenuto.stores.schema import check_version, is_there, make_folder, migrate
-from tenuto.stores.tables import PATIENCE, SqliteReader, SqliteTransaction
+from tenuto.stores.database import DatabaseError, OperationalError, check_version, connect, make_folder, migrate
+from tenuto.stores.journal import Writing
+from tenuto.stores.tables import PATIENCE, Known, TableReader, TableTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from typing import NoReturn, TypeVar
 
-    from tenuto.stores.writing import Writing
+    from tenuto.core.records.run import Json, Run
+    from tenuto.ports import Check
+    from tenuto.stores.database import Connection
+
+    Result = TypeVar("Result")
+
 
 _BUSY_SECONDS = 30.0
+_LOOK_AGAIN = 0.02
 _FRAMES = 200  # of the log, then it is written over: a flush of blocks that are there already takes half the time
 _FRAME = 4096 + 24
 _LARGEST_LOG = 8 << 20
@@ -42,19 +57,33 @@ class SqliteJournal:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.path = directory + "/journal.db"
-        self._connection: Any = None
+        self.location = directory + "/journal.db"
+        self.longest_wait: float | None = None
+        self._connection: Connection | None = None
+        self._connected = 0  # how often; every connection counts what others commit from the same number on
+        self._commits = 0  # of this journal itself
         self._lock_fd = self._queue_fd = self._log_fd = -1
         self._mutex = RLock()
         self._writing = False
         self._durable = True
         self._patience = PATIENCE
-        self._known: dict[tuple[str, str], Any] = {}
+        self._known = Known()
         self._known_at: int | None = None
+        self._draft_fd = -1  # the lock of a writer that may make the journal
+        self._draft: Connection | None = None  # what it has written so far
+
+    def exists(self) -> bool:
+        return _is_there(self.location)
+
+    def is_lost(self) -> bool:
+        """Was there one? Its log, or its lock, lies there still."""
+        return _is_there(self.location + "-wal") or _is_there(self.directory + "/lock")
+
+    def files(self) -> list[str]:
+        beside = (f"{self.directory}/{name}" for name in ("lock", "queue"))
+        return [self.location, self.location + "-wal", self.location + "-shm", *beside]
 
     def write(self) -> Writing:
-        from tenuto.stores.writing import Writing
-
         return Writing(self)
 
     def read(self) -> Reading:
@@ -65,25 +94,29 @@ class SqliteJournal:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            for file in (self._lock_fd, self._queue_fd, self._log_fd):
+            for file in (self._lock_fd, self._queue_fd, self._log_fd, self._draft_fd):
                 if file >= 0:
                     os.close(file)
-            self._lock_fd = self._queue_fd = self._log_fd = -1
+            self._lock_fd = self._queue_fd = self._log_fd = self._draft_fd = -1
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        """A library's user lets go of a workspace, and of its files with it: also of one that was only half made, and when the
-        interpreter ends and has taken its modules apart. The database closes by itself. Nobody could be told what goes wrong here.
+        """A program lets go of a workspace, and of its files with it: also of one that was only half made, and when
+        the interpreter ends and has taken its modules apart. A failure cannot be reported here.
         """
         try:
             self._let_go(close)
-        except BaseException:  # noqa: BLE001, S110  # Python would print it, whoever calls
+        except BaseException:  # noqa: BLE001, S110  # Python would print it
             pass
 
     def _let_go(self, close: Callable[[int], None]) -> None:
-        for name in ("_lock_fd", "_queue_fd", "_log_fd"):
+        for name in ("_lock_fd", "_queue_fd", "_log_fd", "_draft_fd"):
             file = getattr(self, name, -1)
             if file >= 0:
                 close(file)
+        # A connection and its cache of statements refer to each other: it would stay open until the next collection.
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
 
     def lock(self) -> None:
         self._mutex.acquire()
@@ -91,13 +124,68 @@ class SqliteJournal:
             self._mutex.release()
             raise Conflict("nested-write", "a write began inside a write of the same process")
         try:
-            if self._queue_fd < 0:
-                self._lock_fd, self._queue_fd = self._open("/lock"), self._open("/queue")
-            self._stand_in_line()
+            if self._queue_fd < 0 and (self.exists() or self.is_lost() or not self._lock_draft()):
+                self._open_locks()
+            if self._queue_fd >= 0:
+                self._stand_in_line()
         except BaseException:
             self._mutex.release()
             raise
         self._writing = True
+
+    def _open_locks(self) -> None:
+        self._lock_fd, self._queue_fd = self._open("/lock"), self._open("/queue")
+
+    def _lock_draft(self) -> bool:
+        """Among those who find no journal, one at a time. False where another made one meanwhile, or where no lock can
+        be had this way: then the journal is made at once, as its folder allows.
+        """
+        while self._draft_fd < 0:
+            try:
+                file = os.open(self._draft_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError:
+                return False
+            try:
+                self._wait_for(file)
+            except BaseException:
+                os.close(file)
+                raise
+            if os.fstat(file).st_nlink:
+                self._draft_fd = file
+            else:  # removed by the one before
+                os.close(file)
+        if not self.exists():
+            return True
+        self._unlock_draft()
+        return False
+
+    @property
+    def _draft_lock(self) -> str:
+        return self.directory + ".new"
+
+    def _unlock_draft(self) -> None:
+        self._draft = None
+        if self._draft_fd >= 0:
+            os.unlink(self._draft_lock)
+            os.close(self._draft_fd)
+            self._draft_fd = -1
+
+    def _begin_draft(self) -> TableTransaction:
+        self._draft = connect(":memory:", _BUSY_SECONDS)
+        migrate(self._draft)
+        self._draft.execute("BEGIN IMMEDIATE")
+        return TableTransaction(self._draft, self.location, Known())
+
+    def _commit_draft(self, draft: Connection) -> None:
+        """The journal that the draft becomes: all of it or nothing, and durable."""
+        draft.execute("COMMIT")
+        self._draft = None
+        connection = self.connection()
+        try:
+            draft.backup(connection)
+        except DatabaseError as error:
+            self._raise(error)
+        self._commits += 1
 
     def _open(self, name: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -109,81 +197,134 @@ class SqliteJournal:
 
     def _stand_in_line(self) -> None:
         """Who waits holds the queue: a process that just wrote cannot overtake it, however fast it comes again."""
-        fcntl.flock(self._queue_fd, fcntl.LOCK_EX)
+        self._wait_for(self._queue_fd)
         try:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            self._wait_for(self._lock_fd)
         finally:
             fcntl.flock(self._queue_fd, fcntl.LOCK_UN)
 
+    def _wait_for(self, file: int) -> None:
+        """The kernel wakes who waits without a limit; who has one looks again and again."""
+        if self.longest_wait is None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            return
+        until = monotonic() + self.longest_wait
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if monotonic() >= until:
+                    message = f"another program has been writing to {self.location} for {self.longest_wait:g} s"
+                    raise Conflict("journal-busy", message, "tenuto doctor names it", path=self.location) from None
+            sleep(_LOOK_AGAIN)
+
     def unlock(self) -> None:
         self._writing = False
-        fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
-        self._mutex.release()
+        try:
+            self._unlock_draft()
+        finally:
+            if self._lock_fd >= 0:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+            self._mutex.release()
 
-    def _under_lock(self, call: Callable[[], Any]) -> Any:
+    def _under_lock(self, call: Callable[[], Result]) -> Result:
         self.lock()
         try:
             return call()
         finally:
             self.unlock()
 
-    def connection(self) -> Any:
+    def connection(self) -> Connection:
         """The database; made and migrated under the lock when it is new or old."""
-        if self._connection is None:
-            if not is_there(self.path):
-                if not self._writing:
-                    return self._under_lock(self.connection)
-                if is_there(self.path + "-wal"):
-                    from tenuto.stores.faults import gone
+        if self._connection is not None:
+            return self._connection
+        if not self.exists():
+            if not self._writing:
+                return self._under_lock(self.connection)
+            if self._queue_fd < 0:  # it is to be made now
+                self._open_locks()
+                self._stand_in_line()
+            if _is_there(self.location + "-wal"):
+                from tenuto.stores.faults import gone
 
-                    raise gone(self.path)
-                os.ftruncate(self._lock_fd, 0)  # a new journal, which nobody has written to yet
+                raise gone(self.location)
+            os.ftruncate(self._lock_fd, 0)  # a new journal, which was never written to
+        try:
+            connection, current = self._opened(self.location)
+        except (DatabaseError, UnicodeDecodeError) as error:  # the latter: names in its schema are no text any more
+            from tenuto.stores.faults import look_only
+
+            connection, current = look_only(self._opened, self.location, error)
+        self._connected += 1
+        self._forget()
+        if not current:
             try:
-                self._connection, current = self._opened(self.path)
-            except (DatabaseError, UnicodeDecodeError) as error:  # the latter: names in its schema are no text any more
-                from tenuto.stores.faults import look_only
+                self._bring_up_to_date(connection)
+            except BaseException as error:
+                connection.close()
+                if isinstance(error, DatabaseError):
+                    self._raise(error)
+                raise
+        self._connection = connection
+        return connection
 
-                self._connection, current = look_only(self._opened, self.path, error)
-            self._forget()  # every connection counts what others commit from the same number on
-            if not current:
-                try:
-                    self._bring_up_to_date()
-                except BaseException:
-                    self._connection.close()
-                    self._connection = None
-                    raise
-        return self._connection
-
-    def _opened(self, path: str, uri: bool = False) -> tuple[Any, bool]:
-        connection = connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
+    def _opened(self, path: str, uri: bool = False) -> tuple[Connection, bool]:
+        connection = connect(path, _BUSY_SECONDS, uri)
         try:
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute(f"PRAGMA wal_autocheckpoint={_FRAMES}")
-            return connection, check_version(connection, self.path)
+            return connection, check_version(connection, self.location)
         except BaseException:
             connection.close()
             raise
 
-    def _bring_up_to_date(self) -> None:
+    def _bring_up_to_date(self, connection: Connection) -> None:
         if not self._writing:
-            self._under_lock(self._bring_up_to_date)
+            self._under_lock(lambda: self._bring_up_to_date(connection))
             return
-        if not check_version(self._connection, self.path):
-            if os.fstat(self._lock_fd).st_size and not self._connection.execute("PRAGMA user_version").fetchone()[0]:
+        if not check_version(connection, self.location):
+            if os.fstat(self._lock_fd).st_size and not connection.execute("PRAGMA user_version").fetchone()[0]:
                 from tenuto.stores.faults import emptied
 
-                raise emptied(self.path)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            migrate(self._connection)
-            # SQLite takes an empty file for a new database. Who comes after us shall know that this one was not empty.
+                raise emptied(self.location)
+            connection.execute("PRAGMA journal_mode=WAL")
+            migrate(connection)
+            # SQLite takes an empty file for a new database. The next process shall know that this one was not empty.
             os.pwrite(self._lock_fd, b"1", 0)
             _sync(self._lock_fd)
 
-    def begin(self, durable: bool = True, remember: bool = False) -> SqliteTransaction:
+    def load(self, run: str) -> Run | None:
+        with self.read() as reader:
+            return reader.load(run)
+
+    def since(self, run: str, version: int) -> tuple[Run | None, list[Json]]:
+        with self.read() as reader:
+            return reader.load(run), list(reader.events(run, version))
+
+    def written(self) -> tuple[dict[str, str], dict[str, str]]:
+        with self.read() as reader:
+            return dict.fromkeys((path for path, _ in reader.logs()), ""), {
+                key: sha for key, _, sha in reader.projected()
+            }
+
+    def begin(self, durable: bool = True, remember: bool = False, lock: bool = False) -> TableTransaction:
+        if not lock:
+            return self._begin(durable, remember)
+        self.lock()
+        try:
+            return self._begin(durable, remember)
+        except BaseException:
+            self.unlock()
+            raise
+
+    def _begin(self, durable: bool, remember: bool) -> TableTransaction:
         """Under the lock. `durable=False`: the commit survives the process, and the machine only after `flush`.
 
-        `remember`: it knows what such a one before it read and wrote, as long as nobody else has written since.
+        `remember`: it knows what such a one before it read and wrote, as long as no other writer came between.
         """
+        if self._draft_fd >= 0 and self._queue_fd < 0:
+            return self._begin_draft()
         connection = self.connection()
         try:
             if durable != self._durable:
@@ -192,87 +333,120 @@ class SqliteJournal:
             connection.execute("BEGIN IMMEDIATE")
             if not durable and self._log_fd < 0:
                 # Before anything is written to it: the kernel tells of a failure only those who had the file open.
-                self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+                self._log_fd = os.open(self.location + "-wal", os.O_RDWR | os.O_CLOEXEC)
             known = self._recall(connection) if remember else self._forget()
         except DatabaseError as error:
-            self.rollback(error)
-        transaction = SqliteTransaction(connection, self.path, known)
+            self._take_back()
+            self._raise(error)
+        transaction = TableTransaction(connection, self.location, known)
         transaction.patience = self._patience
         return transaction
 
-    def _recall(self, connection: Any) -> dict[tuple[str, str], Any]:
+    def _recall(self, connection: Connection) -> Known:
         """SQLite counts what other connections commit. What this one commits is in there already, or was forgotten."""
-        now = connection.execute("PRAGMA data_version").fetchone()[0]
+        now = _count_of_others(connection)
         if now != self._known_at:
-            self._known, self._known_at = {}, now
+            self._known, self._known_at = Known(), now
         return self._known
 
-    def _forget(self) -> dict[tuple[str, str], Any]:
+    def _forget(self) -> Known:
         self._known_at = None
-        return {}
+        return Known()
 
     def commit(self) -> None:
         """Durable when this returns."""
+        if self._draft is not None:
+            return self._commit_draft(self._draft)
+        connection = self.connection()
         try:
-            self._connection.execute("COMMIT")
+            connection.execute("COMMIT")
         except BaseException as error:
             # A commit that failed (disk full, I/O error) is taken back: answered as failed, it must not appear later.
             self.rollback(error)
             raise
-        self._cut_off_if_long()
+        self._commits += 1
+        self._cut_off_if_long(connection)
+
+    def pulse(self) -> str:
+        if self._connection is None and not self.exists():
+            return ""
+        try:
+            others = _count_of_others(self.connection())
+        except DatabaseError as error:
+            self._raise(error)
+        return f"{self._connected}.{others}.{self._commits}"
 
     def flush(self) -> None:
         """What was committed without being durable is durable when this returns."""
+        if self._log_fd < 0:  # a draft, which is durable with its commit
+            return
         try:
             _sync(self._log_fd)
         except OSError as error:
             from tenuto.stores.faults import not_flushed
 
-            raise not_flushed(error, self.path) from error
+            raise not_flushed(error, self.location) from error
 
     def rollback(self, error: BaseException | None = None) -> None:
         """`error`: why. One of SQLite's own is raised again in our words, with what to do about it."""
+        self._take_back()
+        if isinstance(error, DatabaseError):
+            self._raise(error)
+
+    def _take_back(self) -> None:
         self._forget()
+        self._draft = None
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-        if isinstance(error, DatabaseError):
-            from tenuto.stores.faults import fault
 
-            raise fault(error, self.path) from error
+    def _raise(self, error: DatabaseError) -> NoReturn:
+        from tenuto.stores.faults import fault
 
-    def _cut_off_if_long(self) -> None:
-        """Under the lock. A log that readers let grow; one that is in the way now is not waited for, the next writer tries again."""
+        raise fault(error, self.location) from error
+
+    def _cut_off_if_long(self, connection: Connection) -> None:
+        """Under the lock. A log that readers let grow. With a reader in the way, the next writer tries again."""
         try:
-            size = os.fstat(self._log_fd).st_size if self._log_fd >= 0 else os.stat(self.path + "-wal").st_size
+            size = os.fstat(self._log_fd).st_size if self._log_fd >= 0 else os.stat(self.location + "-wal").st_size
         except OSError:
             return
         if size >= _LARGEST_LOG:
-            self._connection.execute("PRAGMA busy_timeout=0")
+            connection.execute("PRAGMA busy_timeout=0")
             try:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             except OperationalError:
                 pass
-            self._connection.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
+            connection.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
+
+    def erase(self) -> None:
+        from tenuto.stores.faults import erase
+
+        erase(self.connection(), self.location)
+
+    def health(self, former: str = "") -> Iterator[Check]:
+        from tenuto.stores.faults import diagnose
+
+        return diagnose(self, former)
 
     def hold_open(self, on: bool) -> None:
-        """A driver keeps the journal open, and its run in memory. Meanwhile the log is as long as it gets from the first turn on, and
-        states are kept less often.
+        """A driver keeps the journal open, and its run in memory. Meanwhile the log has its full length from the first
+        turn on, and states are kept less often.
         """
         self.connection()
         try:
             if on:
                 self._under_lock(self._lay_out_log)
                 if self._log_fd < 0:  # asked for its length after every turn
-                    self._log_fd = os.open(self.path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+                    self._log_fd = os.open(self.location + "-wal", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
-            pass  # no log yet, a full disk: whoever writes next is told, if there is something to tell
+            pass  # no log yet, a full disk: the next write says so, if it matters
         self._patience = PATIENCE * 4 if on else PATIENCE
 
     def _lay_out_log(self) -> None:
-        """Under the lock. Blocks for a log of ordinary length, so that it is written over from the first turn on. A frame of zeros
-        is none: whoever reads the log stops there.
+        """Under the lock. Blocks for a log of ordinary length, so that it is written over from the first turn on. A
+        frame of zeros is none: a reader of the log stops there.
         """
-        file = os.open(self.path + "-wal", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        file = os.open(self.location + "-wal", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             missing = (_FRAMES - 1) * _FRAME - os.fstat(file).st_size
             if missing > 0:
@@ -288,10 +462,31 @@ class Reading:
     def __init__(self, journal: SqliteJournal) -> None:
         self._journal = journal
 
-    def __enter__(self) -> SqliteReader:
-        self._db = self._journal.connection()
-        self._db.execute("BEGIN")
-        return SqliteReader(self._db, self._journal.path)
+    def __enter__(self) -> TableReader:
+        if not self._journal.exists() and not self._journal.is_lost():
+            nothing = connect(":memory:", _BUSY_SECONDS)
+            migrate(nothing)
+            return TableReader(nothing, self._journal.location)
+        connection = self._journal.connection()
+        try:
+            connection.execute("BEGIN")
+        except DatabaseError as error:
+            self._journal.rollback(error)
+        return TableReader(connection, self._journal.location)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._journal.rollback(error)
+
+
+def _count_of_others(connection: Connection) -> int:
+    """SQLite's count of what other connections have committed, as far as this one has seen it."""
+    count: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return count
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.stat(path)
+    except OSError:
+        return False
+    return True

@@ -15,23 +15,46 @@ What a restarted orchestrator does with an attempt it finds in its journal witho
     void                it never ran, and never will
 
 No verb trusts a pid: a process is (pid, start time, boot id).
+
+Sleep until an attempt has come to rest, whoever started it.
+
+A finished attempt shows a new file in its directory (inotify); a killed supervisor shows its
+end (pidfd). Where both exist, all that is looked at every now and then is whether a supervisor was
+stopped (its agent can do that): it holds no time limit then, and is told to go on. Elsewhere the
+directories are looked at, too.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 
 from tenuto.core.times import iso
 from tenuto.encoding import dumps
 from tenuto.errors import BadInput, Damaged, Refused
-from tenuto.supervise import identity, orphans, processes, records
+from tenuto.supervise import processes, records, slots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tenuto.supervise.shapes import Claim, Identity, Launch, Result, Spec, Started, Status, StoredSpec, Sweep, Swept
+    from collections.abc import Sequence
+
+    from tenuto.supervise.records import (
+        Claim,
+        Identity,
+        Launch,
+        Result,
+        Spec,
+        Started,
+        Status,
+        StoredSpec,
+        Sweep,
+        Swept,
+    )
+
 
 # Supervisors that this process started: they are collected when they end, never waited for.
 _started: list[subprocess.Popen[bytes]] = []
@@ -64,7 +87,7 @@ def prepare(directory: str, spec: Spec) -> None:
 
 def start_supervisor(directory: str, environment: dict[str, str], command: list[str]) -> None:
     path = os.path.join(directory, "launch.json")
-    note: Launch = {"launcher": identity.identify(os.getpid()), "supervisor": None}
+    note: Launch = {"launcher": processes.identify(os.getpid()), "supervisor": None}
     records.publish(path, note, durable=False)
     # An orchestrator may itself run inside an attempt: its supervisors then carry that attempt's mark.
     outer = {name: value for name, value in os.environ.items() if name == processes.MARK}
@@ -81,7 +104,7 @@ def start_supervisor(directory: str, environment: dict[str, str], command: list[
         )
     finally:
         os.close(log)
-    note["supervisor"] = identity.identify(process.pid)
+    note["supervisor"] = processes.identify(process.pid)
     if note["supervisor"] is None:
         note["launcher"] = None  # killed already: we did our part, and whoever waits must not wait for us
     _hand_over(process, environment)
@@ -140,8 +163,9 @@ def inspect(directory: str) -> Status:
     # In this order: a supervisor publishes its result before it ends, so whoever sees it
     # dead first and finds no result then knows that there will never be one.
     living = _lives(directory, claim)
-    result: Result | None = records.read(os.path.join(directory, "result.json"))
-    started: Started | None = records.read(os.path.join(directory, "started.json"))
+    result: Result | None
+    started: Started | None
+    result, started = records.read_all(os.path.join(directory, name) for name in ("result.json", "started.json"))
     status: Status = {
         "state": "running",
         "directory": directory,
@@ -154,7 +178,7 @@ def inspect(directory: str) -> Status:
     elif not living:
         status["state"] = "lost"
         # started.json is not synced: after a restart of the machine its absence proves nothing.
-        same_boot = claim["supervisor"] is not None and claim["supervisor"]["boot"] == identity.boot()
+        same_boot = claim["supervisor"] is not None and claim["supervisor"]["boot"] == processes.boot()
         status["may_have_run"] = started is not None or not same_boot
         status["swept"] = os.path.exists(os.path.join(directory, "swept.json"))
     elif started is None:
@@ -164,8 +188,8 @@ def inspect(directory: str) -> Status:
 
 def _lives(directory: str, claim: Claim) -> bool:
     supervisor = claim["supervisor"]
-    if supervisor is not None and identity.visible(supervisor):
-        return identity.alive(supervisor)
+    if supervisor is not None and processes.visible(supervisor):
+        return processes.alive(supervisor)
     # In another PID namespace (a container on the same repository) its lock is all we can see.
     return records.is_locked(os.path.join(directory, "claim"))
 
@@ -176,7 +200,7 @@ def _inspect_launch(directory: str) -> Status:
     if note is not None:
         expected = note["supervisor"] or note["launcher"]
     status: Status = {"state": "launching", "directory": directory, "stalled": False, "supervisor": expected}
-    if expected is None or (identity.visible(expected) and not identity.alive(expected)):
+    if expected is None or (processes.visible(expected) and not processes.alive(expected)):
         # It may have claimed and ended since we looked for the claim.
         if os.path.exists(os.path.join(directory, "claim")):
             return inspect(directory)
@@ -193,7 +217,7 @@ def void(directory: str) -> bool:
         "state": "void",
         "attempt": os.path.basename(directory),
         "at": _now(),
-        "supervisor": identity.identify(os.getpid()),
+        "supervisor": processes.identify(os.getpid()),
         "cgroup": None,
     }
     descriptor = records.create_once(path, claim)
@@ -203,15 +227,30 @@ def void(directory: str) -> bool:
     return bool(records.read(path)["state"] == "void")
 
 
+def is_out_of_reach(directory: str) -> bool:
+    """Does it run where no signal of ours gets to: in another PID namespace, as of a container?"""
+    claim: Claim | None = records.read(os.path.join(os.path.abspath(directory), "claim"))
+    supervisor = claim["supervisor"] if claim is not None and claim["state"] == "claimed" else None
+    return (
+        supervisor is not None
+        and not processes.visible(supervisor)
+        and inspect(directory)["state"] in ("queued", "running")
+    )
+
+
 def cancel(directory: str) -> None:
     """Nothing is started any more, or what runs is ended: SIGTERM, the grace, then the whole tree."""
     if void(directory):
         return
     claim: Claim = records.read(os.path.join(os.path.abspath(directory), "claim"))
     supervisor = claim["supervisor"]
-    if supervisor is not None and identity.alive(supervisor):
-        process = identity.look(supervisor["pid"])
-        if process is not None and process.start == supervisor["start"]:
+    if supervisor is not None and processes.alive(supervisor):
+        process = processes.look(supervisor["pid"])
+        # In a copy of a repository the claims are those of the original, whose agents are not this one's to end.
+        is_ours = not processes.PROC or os.path.realpath(
+            processes.supervised_directory(supervisor["pid"]) or directory
+        ) == os.path.realpath(directory)
+        if is_ours and process is not None and process.start == supervisor["start"]:
             processes.send(process, signal.SIGTERM)
 
 
@@ -231,7 +270,7 @@ def sweep(root: str) -> Sweep:
                 claims[directory] = claim
         except Damaged:  # `inspect` names it; the others are swept all the same
             report["unproven"].append(directory)
-    for directory, answer in zip(claims, orphans.end(list(claims.values())), strict=True):
+    for directory, answer in zip(claims, slots.end(list(claims.values())), strict=True):
         ended = processes.name_all(answer.processes.values())
         if ended:
             report["ended"][directory] = ended
@@ -268,3 +307,109 @@ def _now() -> str:
     import time
 
     return iso(time.time_ns() // 1_000_000)
+
+
+_UNDER_WAY = ("launching", "queued", "running")
+_LOOK_AGAIN = 0.05
+_WAKE_AGAIN = 2.0
+
+
+def wait_any(directories: Sequence[str], timeout: float | None = None) -> list[str]:
+    """Those of the attempts that are not under way, as soon as there is one; none when the time is over.
+
+    Not under way is finished, lost, void, absent, and launching with nobody left to go on.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    watch = _watch(directories)
+    try:
+        while True:
+            collect_ended()
+            found = [inspect(directory) for directory in directories]
+            resting = [path for path, status in zip(directories, found, strict=True) if _rests(status)]
+            left = None if deadline is None else deadline - time.monotonic()
+            if resting or not found or (left is not None and left <= 0):
+                return resting
+            _wake(found)
+            _sleep(watch, found, _WAKE_AGAIN if left is None else min(left, _WAKE_AGAIN))
+    finally:
+        if watch is not None:
+            os.close(watch)
+
+
+def _rests(status: Status) -> bool:
+    return status["state"] not in _UNDER_WAY or status.get("stalled", False)
+
+
+def _wake(found: Sequence[Status]) -> None:
+    for status in found:
+        supervisor = status.get("supervisor")
+        descriptor = processes.open_pidfd(supervisor) if supervisor is not None else None
+        if supervisor is None or descriptor is None:
+            continue
+        try:
+            process = processes.look(supervisor["pid"])
+            if process is not None and process.state == "T":
+                signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+            elif process is not None and process.state == "t" and _is_held(process):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        except OSError:
+            pass  # it ended a moment ago
+        finally:
+            os.close(descriptor)
+
+
+_held: dict[tuple[int, str], str] = {}  # supervisors that were seen traced, and how often they had run by then
+
+
+def _is_held(process: processes.Process) -> bool:
+    """Has it not run since it was last seen so? Its agent can trace it and keep it: no time limit would bind then, and
+    it is ended, its agent with it. One that a person traces goes on between two looks."""
+    try:
+        with open(f"/proc/{process.pid}/status", "rb") as file:
+            runs = next((line.decode() for line in file if line.startswith(b"voluntary_ctxt")), "")
+    except OSError:
+        return False
+    before = _held.get((process.pid, process.start))
+    _held[process.pid, process.start] = runs
+    return before == runs
+
+
+def _watch(directories: Sequence[str]) -> int | None:
+    try:
+        return processes.watch_new_names([directory for directory in directories if os.path.isdir(directory)])
+    except OSError:
+        return None
+
+
+def _sleep(watch: int | None, found: Sequence[Status], left: float | None) -> None:
+    """Until a directory or a supervisor shows something new, or the time is over."""
+    poll = select.poll()
+    opened: list[int] = []
+    blind = watch is None
+    if watch is not None:
+        poll.register(watch, select.POLLIN)
+    for status in found:
+        supervisor = status.get("supervisor")
+        descriptor = processes.open_pidfd(supervisor) if supervisor is not None else None
+        if descriptor is None:
+            blind = True  # it ended a moment ago, or cannot be watched from here
+        else:
+            opened.append(descriptor)
+            poll.register(descriptor, select.POLLIN)
+    if blind:
+        left = _LOOK_AGAIN if left is None else min(left, _LOOK_AGAIN)
+    try:
+        poll.poll(None if left is None else max(0.0, left) * 1000)
+        if watch is not None:
+            _drain(watch)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _drain(watch: int) -> None:
+    try:
+        while os.read(watch, 1 << 16):
+            pass
+    except BlockingIOError:
+        pass

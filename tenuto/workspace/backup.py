@@ -1,7 +1,7 @@
 """A backup of a repository's journal: written as lines, read back whole or not at all.
 
-The database's part is in stores/backup.py; here are the large objects that lie beside it, the
-head and the end of the copy, and the transaction around reading one back.
+The journal gives and takes the records (ports.Reader.records, ports.Importer); here are the large objects that lie
+beside it, the head and the end of the copy, and the transaction around reading one back.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ import os
 from contextlib import suppress
 
 from tenuto.encoding import NotJson, dumps, loads, sha256
-from tenuto.errors import Damaged, NotFound, SchemaSkew, TenutoError
-from tenuto.files.places import LARGEST
-from tenuto.stores.backup import FORMAT, NOT_WHOLE, Import, head, packed, records, stored_by, unpacked
-from tenuto.stores.schema import SCHEMA_VERSION
-from tenuto.workspace.compare import read_at
+from tenuto.errors import NotFound, SchemaSkew, TenutoError
+from tenuto.files.exchange import LARGEST
+from tenuto.stores.records import FORMAT, NOT_WHOLE, SCHEMA, damaged, head, packed, unpacked
+from tenuto.workspace.checkup import read_at, restore
 from tenuto.workspace.guard import require_person
-from tenuto.workspace.objects import hash_file, import_open_file, object_path
-from tenuto.workspace.repair import restore
+from tenuto.workspace.objects import hash_file, import_open_file, make_folder, object_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import IO, Any, Self
+    from typing import IO, Self
 
-    from tenuto.core.records import Json
-    from tenuto.workspace.turn import Workspace
+    from tenuto.core.records.run import Json
+    from tenuto.ports import Importer, Reader
+    from tenuto.workspace.workspace import Workspace
 
 _PART = 1 << 20
 _LONGEST_LINE = 2 * LARGEST  # the largest file that is shown, as base64
@@ -36,9 +35,8 @@ def export(workspace: Workspace, version: str, run: str | None = None) -> Iterat
     with workspace.journal.read() as reader:
         if run is not None and not reader.version(run):
             raise NotFound("no-such-run", f"there is no run {run!r}", "tenuto list", run=run)
-        db = workspace.journal.connection()  # type: ignore[attr-defined]
         count, hashed = 0, sha256()
-        for record in _all(workspace, db, version, run):
+        for record in _all(workspace, reader, version, run):
             count += 1
             _refuse_secrets(workspace, record)
             hashed.update(dumps(record).encode() + b"\n")
@@ -46,28 +44,26 @@ def export(workspace: Workspace, version: str, run: str | None = None) -> Iterat
         yield {"kind": "end", "lines": count, "sha256": hashed.hexdigest()}
 
 
-def _all(workspace: Workspace, db: Any, version: str, run: str | None) -> Iterator[Json]:
+def _all(workspace: Workspace, reader: Reader, version: str, run: str | None) -> Iterator[Json]:
     yield head(version)
-    yield from records(db, run)
-    runs = [run] if run is not None else [name for (name,) in db.execute("SELECT id FROM run ORDER BY id")]
-    for sha in stored_by(db, runs):
+    yield from reader.records(run)
+    for sha in reader.stored_by([run] if run is not None else reader.names()):
         path = object_path(workspace.state, sha)
-        if os.path.exists(path) and db.execute("SELECT 1 FROM blob WHERE sha256=?", (sha,)).fetchone() is None:
+        if os.path.exists(path) and reader.blob(sha) is None:
             yield from _parts(workspace, path, sha)
 
 
 def _refuse_secrets(workspace: Workspace, record: Json) -> None:
     """Digests are over all of it: a backup is whole, or it is none."""
-    if workspace.secrecy is not None:
-        workspace.secrecy.refuse(dumps(record).encode("utf-8", "surrogatepass"), "the backup")
+    if workspace.secrets:
+        workspace.secrets.refuse(dumps(record).encode("utf-8", "surrogatepass"), "the backup")
         if "base64" in record:
-            workspace.secrecy.refuse(unpacked(record), "the backup")
+            workspace.secrets.refuse(unpacked(record), "the backup")
 
 
 def _parts(workspace: Workspace, path: str, sha: str) -> Iterator[Json]:
     with open(path, "rb") as file:
-        if workspace.secrecy is not None:
-            workspace.secrecy.refuse_file(file.fileno(), "the backup")
+        workspace.secrets.refuse_file(file.fileno(), "the backup")
         body = file.read(_PART)
         while body:
             after = file.read(_PART)
@@ -75,19 +71,19 @@ def _parts(workspace: Workspace, path: str, sha: str) -> Iterator[Json]:
             body = after
 
 
-def import_lines(workspace: Workspace, lines: Iterable[bytes]) -> Import:
+def import_lines(workspace: Workspace, lines: Iterable[bytes]) -> Importer:
     """Read a backup back. Whatever is wrong with it: nothing was taken.
 
-    It tells of decisions that persons made, and nothing in it proves that they did: so a person says that it is to be believed.
+    It tells of decisions that persons made, and nothing in it proves that they did: so a person has to vouch for it.
     """
-    require_person("read a backup back", "tenuto import FILE")
-    journal: Any = workspace.journal
+    require_person(workspace.caller, "read a backup back", "tenuto import FILE")
+    journal = workspace.journal
     journal.lock()
     try:
         with _Objects(workspace) as objects:
-            journal.begin()
+            transaction = journal.begin()
             try:
-                taking = Import(journal.connection())
+                taking = transaction.importing()
                 _take_all(workspace, _checked(lines), taking, objects)
             except BaseException as error:
                 journal.rollback(error)
@@ -103,21 +99,23 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
     """The lines of a backup: one that does not end (a device, something else altogether) is not waited for."""
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
-            raise _damaged("a line does not end")
+            raise damaged("a line does not end")
         yield line
 
 
-def _show(workspace: Workspace, taking: Import) -> None:
-    """State files that are not here are written. Later, one that is missing may be somebody's wish; here it never was."""
+def _show(workspace: Workspace, taking: Importer) -> None:
+    """Write state files that are not here. Later, a missing one may be somebody's wish; here it never was."""
     for path in sorted(taking.shown):
         try:
             if "//" not in path and read_at(workspace.root, path) is None:
                 restore(workspace, path)
-        except TenutoError as error:  # a link in its way, a full disk: what was taken is taken, and the rest is for `tenuto repair`
+        except (
+            TenutoError
+        ) as error:  # a link in its way, a full disk: what was taken is taken, and the rest is for `tenuto repair`
             workspace.warn(f"{path} is not written: {error.message}")
 
 
-def _take_all(workspace: Workspace, records: Iterable[Json], taking: Import, objects: _Objects) -> None:
+def _take_all(workspace: Workspace, records: Iterable[Json], taking: Importer, objects: _Objects) -> None:
     for record in records:
         try:
             _refuse_secrets(workspace, record)
@@ -126,28 +124,29 @@ def _take_all(workspace: Workspace, records: Iterable[Json], taking: Import, obj
             else:
                 taking.take(record)
         except NOT_WHOLE as error:
-            raise _damaged(f"a record of kind {record['kind']!r} is not whole: {error!r}") from None
+            raise damaged(f"a record of kind {record['kind']!r} is not whole: {error!r}") from None
     objects.finish()
     taking.finish()
 
 
 class _Objects:
-    """Large stored files, part by part. Unless all goes well, the commit included, none is kept that was not here before."""
+    """Large stored files, part by part. Unless all goes well, the commit included, no new one is kept."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._state = workspace.state
-        self._secrecy = workspace.secrecy
+        self._secrets = workspace.secrets
         self._parts = f"{self._state}/import-{os.getpid()}"
-        self._open: tuple[str, Any] | None = None  # whose parts are coming in, and the file that they go to
+        self._open: tuple[str, IO[bytes]] | None = None  # whose parts are coming in, and the file that they go to
         self._made: list[str] = []
 
     def take(self, record: Json) -> None:
         sha = record["sha256"]
         if self._open is None:
+            make_folder(self._state)  # the journal comes with the commit
             self._open = (sha, open(self._parts, "wb"))  # noqa: SIM115  # until its last part
         named, file = self._open
         if sha != named:
-            raise _damaged(f"the stored file {named} is not whole: {sha} comes before its last part")
+            raise damaged(f"the stored file {named} is not whole: {sha} comes before its last part")
         file.write(unpacked(record))
         if record["last"]:
             self._keep(sha)
@@ -156,14 +155,14 @@ class _Objects:
         self._close()
         with open(self._parts, "rb") as file:
             if hash_file(file.fileno())[0] != sha:
-                raise _damaged(f"the stored file {sha} is not what was stored")
+                raise damaged(f"the stored file {sha} is not what was stored")
             if not os.path.exists(object_path(self._state, sha)):
                 self._made.append(object_path(self._state, sha))
-                import_open_file(self._state, file.fileno(), self._secrecy, "the backup")
+                import_open_file(self._state, file.fileno(), self._secrets, "the backup")
 
     def finish(self) -> None:
         if self._open is not None:
-            raise _damaged(f"the last part of the stored file {self._open[0]} is missing")
+            raise damaged(f"the last part of the stored file {self._open[0]} is missing")
 
     def _close(self) -> None:
         if self._open is not None:
@@ -178,6 +177,8 @@ class _Objects:
         for path in [self._parts, *(self._made if kind is not None else [])]:
             with suppress(FileNotFoundError):
                 os.unlink(path)
+            with suppress(OSError):  # a folder that holds something stays
+                os.removedirs(os.path.dirname(path))
 
 
 def _checked(lines: Iterable[bytes]) -> Iterator[Json]:
@@ -186,12 +187,12 @@ def _checked(lines: Iterable[bytes]) -> Iterator[Json]:
     for number, line in enumerate(lines, 1):
         record = _record(number, line)
         if ended:
-            raise _damaged(f"line {number} comes after the end")
+            raise damaged(f"line {number} comes after the end")
         if number == 1:
             _check_head(record)
         if record["kind"] == "end":
             if (record.get("lines"), record.get("sha256")) != (count, hashed.hexdigest()):
-                raise _damaged("lines are missing, or were changed")
+                raise damaged("lines are missing, or were changed")
             ended = True
             continue
         count += 1
@@ -199,7 +200,7 @@ def _checked(lines: Iterable[bytes]) -> Iterator[Json]:
         if number > 1:
             yield record
     if not ended:
-        raise _damaged("it is cut off: there is no end line")
+        raise damaged("it is cut off: there is no end line")
 
 
 def _record(number: int, line: bytes) -> Json:
@@ -209,19 +210,15 @@ def _record(number: int, line: bytes) -> Json:
             return record
     except (NotJson, UnicodeDecodeError):
         pass
-    raise _damaged(f"line {number} is no record of a backup")
+    raise damaged(f"line {number} is no record of a backup")
 
 
 def _check_head(record: Json) -> None:
     if record["kind"] != "tenuto-journal":
-        raise _damaged("it does not begin like a backup of Tenuto")
+        raise damaged("it does not begin like a backup of Tenuto")
     if not isinstance(record.get("format"), int) or not isinstance(record.get("schema"), int):
-        raise _damaged("its first line does not say which Tenuto can read it")
-    if record["format"] > FORMAT or record["schema"] > SCHEMA_VERSION:
+        raise damaged("its first line does not say which Tenuto can read it")
+    if record["format"] > FORMAT or record["schema"] > SCHEMA:
         raise SchemaSkew(
             "backup-newer", f"the backup was written by tenuto {record.get('version')}, a newer one", "upgrade tenuto"
         )
-
-
-def _damaged(message: str) -> Damaged:
-    return Damaged("backup-damaged", message, "nothing was taken; use another copy")

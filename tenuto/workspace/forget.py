@@ -1,11 +1,11 @@
-"""Forget a text, everywhere Tenuto keeps one: journal, stored files, projected files, logs, quarantine, shelf.
+"""Forget a text, everywhere Tenuto keeps one: journal, stored and projected files, logs, quarantine, displaced files.
 
 Everything happens under the one lock. The order makes a crash harmless: first append-only files (without the commit,
 theirs count as somebody's and stay); then the journal, in one transaction that remembers both versions of
-each state file; then those files; then the deleted bytes. Whoever repeats the command after a crash finds
+each state file; then those files; then the deleted bytes. The same command, repeated after a crash, finds
 what is left. At the end the raw files are searched, and what still holds the text is named.
 
-Not ours to change: commits in git, backups, other programs' logs. The caller is told.
+Not ours to change: commits in git, backups, other programs' logs. The caller says so.
 """
 
 from __future__ import annotations
@@ -15,33 +15,44 @@ from functools import partial
 
 from tenuto.encoding import digest, sha256
 from tenuto.errors import Damaged, NotFound, TenutoError
-from tenuto.files.places import place, write_all
-from tenuto.stores.redact import erase, redact, scrub_event
-from tenuto.stores.redaction import MARK, Redaction
+from tenuto.files.exchange import place, write_all
+from tenuto.names import split_file_key
+from tenuto.secrets import MARK
+from tenuto.stores.records import Redaction
+from tenuto.workspace.edits import tree_of
 from tenuto.workspace.objects import content_of, put_object
-from tenuto.workspace.reconcile import tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import TypedDict
 
-    from tenuto.ports import Reader
-    from tenuto.workspace.turn import Workspace
+    from tenuto.ports import Reader, Stamp, Transaction
+    from tenuto.workspace.workspace import Workspace
 
-_DATABASE = ("journal.db", "journal.db-wal", "journal.db-shm", "lock", "queue")
+    class Forgotten(TypedDict):
+        """What was (or would be) changed: runs and files by name, the rest as counts."""
+
+        runs: list[str]
+        events: int
+        contents: int
+        renders: int
+        notes: int
+        passages: int
+        logs: int
+        files: list[str]
 
 
 def forget(
     workspace: Workspace, texts: list[str], event: tuple[str, int] | None = None, dry_run: bool = False
-) -> dict[str, Any]:
-    """What was (or would be) changed. `event`: all that was said in this one, besides the texts."""
-    journal: Any = workspace.journal
+) -> Forgotten:
+    """`event`: all that was said in this one, besides the texts."""
+    journal = workspace.journal
     journal.lock()
     try:
-        journal.begin()
+        transaction = journal.begin()
         try:
-            done, redaction, objects, logs = _redact(workspace, texts, event, dry_run)
+            done, redaction, objects, logs = _redact(workspace, transaction, texts, event, dry_run)
             if dry_run:
                 journal.rollback()
                 done["files"] = list(_holders(workspace, redaction))
@@ -55,7 +66,7 @@ def forget(
         done["files"] = _redact_files(workspace, redaction)
         raw = _raw(workspace, redaction)
         if any(done.values()) or raw:
-            erase(journal.connection(), journal.path)
+            journal.erase()
         left = [*_raw(workspace, redaction), *_holders(workspace, redaction)]
     finally:
         journal.unlock()
@@ -66,22 +77,27 @@ def forget(
 
 
 def _redact(
-    workspace: Workspace, texts: list[str], event: tuple[str, int] | None, dry_run: bool
-) -> tuple[dict[str, Any], Redaction, list[str], dict[str, tuple[bytes, bytes]]]:
-    """Inside the transaction: what was changed, how, the objects that are to go, and append-only files (before, now)."""
-    db = workspace.journal.connection()  # type: ignore[attr-defined]
-    stamp = {"at": workspace.clock(), "by": workspace.by}
-    said, sha = scrub_event(db, *event, stamp) if event else ([], None)
-    redaction = Redaction([*texts, *said])
+    workspace: Workspace, transaction: Transaction, texts: list[str], event: tuple[str, int] | None, dry_run: bool
+) -> tuple[Forgotten, Redaction, list[str], dict[str, tuple[bytes, bytes]]]:
+    """Inside the transaction: what was changed, how, the objects to be removed, and append-only files (before, now)."""
+    stamp: Stamp = {"at": workspace.clock(), "by": workspace.by}
+    scrubbed, sha = transaction.scrub_event(*event, stamp) if event else ([], None)
+    redaction = Redaction([*texts, *scrubbed])
     if sha is not None:
         redaction.contents[sha] = MARK.encode() + b"\n"
     objects = _redact_objects(workspace, redaction, dry_run)
-    done = redact(db, redaction, stamp)
-    logs: dict[str, tuple[bytes, bytes]] = done.pop("logs")
-    done["logs"] = len(logs)
-    done["contents"] += len(objects)
-    done["events"] += 1 if event else 0
-    return done, redaction, objects, logs
+    redacted = transaction.redact(redaction, stamp)
+    done: Forgotten = {
+        "runs": redacted["runs"],
+        "events": redacted["events"] + (1 if event else 0),
+        "contents": redacted["contents"] + len(objects),
+        "renders": redacted["renders"],
+        "notes": redacted["notes"],
+        "passages": redacted["passages"],
+        "logs": len(redacted["logs"]),
+        "files": [],
+    }
+    return done, redaction, objects, redacted["logs"]
 
 
 def _commit_with_logs(workspace: Workspace, redaction: Redaction, logs: dict[str, tuple[bytes, bytes]]) -> None:
@@ -103,7 +119,7 @@ def _commit_with_logs(workspace: Workspace, redaction: Redaction, logs: dict[str
         raise
 
 
-def _found(done: dict[str, Any], raw: bool) -> dict[str, Any]:
+def _found(done: Forgotten, raw: bool) -> Forgotten:
     if not any(done.values()) and not raw:
         raise NotFound("nothing-to-forget", "the text is nowhere in what Tenuto keeps here", "check its spelling")
     return done
@@ -205,11 +221,11 @@ def _exchange(folder: int | None, name: str, made: bytes) -> None:
 
 
 def _places(workspace: Workspace, reader: Reader) -> Iterator[tuple[str, str, str]]:
-    """(root, path, key of its renders) of every file that was ever written from the journal and has a place, and of those
-    that agents wrote and a run took in: its artifacts, its documents."""
+    """(root, path, key of its renders) of every file that was ever written from the journal and has a place, and of
+    those that agents wrote and a run took in: its artifacts, its documents."""
     written = set()
     for key, _, _ in reader.projected():
-        tree, _, path = key.rpartition("//")
+        tree, path = split_file_key(key)
         root = workspace.root_of(tree)
         if root is not None:
             written.add((root, path))
@@ -223,14 +239,14 @@ def _places(workspace: Workspace, reader: Reader) -> Iterator[tuple[str, str, st
 
 def _taken_in(workspace: Workspace, reader: Reader) -> Iterator[tuple[str, str]]:
     repo = reader.load_repo()
-    for card in reader.runs():
-        run = reader.load(card["id"])
+    for summary in reader.runs():
+        run = reader.load(summary["id"])
         root = workspace.root_of(tree_of(run)) if run is not None else None
         if run is None or root is None:
             continue
         yield from ((root, artifact["path"]) for artifact in run["artifacts"].values() if artifact["path"])
-        shown = [workspace.dialects[name] for name in run["dialects"] if name in workspace.dialects]
-        yield from ((root, path) for dialect in shown for path in dialect.paths(run, repo))
+        shown = [workspace.views[name] for name in run["dialects"] if name in workspace.views]
+        yield from ((root, path) for view in shown for path in view.paths(run, repo))
 
 
 def _holders(workspace: Workspace, redaction: Redaction) -> Iterator[str]:
@@ -246,15 +262,14 @@ def _holders(workspace: Workspace, redaction: Redaction) -> Iterator[str]:
 
 
 def _own_files(workspace: Workspace) -> Iterator[str]:
+    ours = workspace.journal.files()
     for path in _below(workspace.state):
-        below = path[len(workspace.state) + 1 :]
-        if below not in _DATABASE and not below.startswith("objects/"):
+        if path not in ours and not path.startswith(workspace.state + "/objects/"):
             yield path
 
 
 def _raw(workspace: Workspace, redaction: Redaction) -> list[str]:
-    paths = [f"{workspace.state}/{name}" for name in _DATABASE]
-    return [path for path in paths if _holds(path, redaction)]
+    return [path for path in workspace.journal.files() if _holds(path, redaction)]
 
 
 def _below(folder: str) -> Iterator[str]:

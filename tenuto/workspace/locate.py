@@ -2,6 +2,9 @@
 
 in a git repository     <git common dir>/tenuto/   one for all work trees, survives `git clean`
 elsewhere               <root>/.tenuto/            the nearest folder upwards that has one, else this folder
+
+Below the top of a git repository no .tenuto/ is looked at, and none that is a link anywhere: what lies there may have
+come with a clone, with runs and approvals that nobody here ever saw.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 def locate(path: str) -> tuple[str, str, str]:
     """(root, tree, state folder) for a path inside a repository."""
     here = start = _absolute(path)
+    own = None  # the nearest folder that has a .tenuto/
     while True:
         git = here + "/.git"
         kind = _kind(git)
@@ -32,16 +36,36 @@ def locate(path: str) -> tuple[str, str, str]:
             linked = _linked(here, git)
             if linked is not None:
                 return (here or "/", *linked)
-        if _kind(here + "/.tenuto") == _FOLDER:
-            return here or "/", "", here + "/.tenuto"
+        if own is None and _kind(here + "/.tenuto") == _FOLDER:
+            own = here
         if not here:
-            return start or "/", "", start + "/.tenuto"
+            return _without_git(start if own is None else own)
         here = _parent(here)
 
 
+def _without_git(root: str) -> tuple[str, str, str]:
+    state = root + "/.tenuto"
+    try:
+        target = posix.readlink(state)
+    except OSError:
+        return root or "/", "", state
+    from tenuto.errors import Refused
+
+    message = f"{state} is a link to {target}, and a journal is neither read nor written through one"
+    raise Refused("state-is-link", message, "put a folder there, or make this a git repository", path=state)
+
+
 def _is_repository(git: str) -> bool:
-    """As git sees it: one has a HEAD. Sandboxes leave empty folders of that name where they guard a place (Codex, in /tmp)."""
+    """As git sees it: one has a HEAD. Sandboxes (Codex's) leave empty folders of that name to guard a place."""
     return bool(_kind(git + "/HEAD")) or _kind(git + "/tenuto") == _FOLDER
+
+
+def has_blocking_gate(state: str) -> bool:
+    """Was a gate declared here that must not be passed unasked? The mark lies beside the journal (hooks/reports.py)."""
+    try:
+        return posix.stat(state + "/blocking").st_size > 0
+    except (OSError, ValueError):
+        return False
 
 
 def root_of_tree(state: str, tree: str, main: str | None) -> str | None:
@@ -65,8 +89,8 @@ def main_root(root: str, tree: str, state: str) -> str | None:
         return _parent(common)
     from os.path import join, normpath
 
-    told = _setting(common + "/config", "core", "worktree")  # a submodule's repository says where its files lie
-    return normpath(join(common, told)) if told else None
+    worktree = _setting(common + "/config", "core", "worktree")  # a submodule's repository says where its files lie
+    return normpath(join(common, worktree)) if worktree else None
 
 
 def _setting(path: str, section: str, name: str) -> str:
@@ -84,9 +108,9 @@ def _linked(root: str, git_file: str) -> tuple[str, str] | None:
     """None where the file leads nowhere: then git, too, says that this is no repository."""
     from os.path import basename, join, normpath
 
-    told = _text(git_file)
-    git_dir = normpath(join(root, told.removeprefix("gitdir:").strip()))
-    if not told.startswith("gitdir:") or _kind(git_dir) != _FOLDER:
+    text = _text(git_file)
+    git_dir = normpath(join(root, text.removeprefix("gitdir:").strip()))
+    if not text.startswith("gitdir:") or _kind(git_dir) != _FOLDER:
         return None
     common = _text(git_dir + "/commondir")
     if not common:  # a submodule: a repository of its own
@@ -111,7 +135,9 @@ def _here() -> str:
     except FileNotFoundError:
         from tenuto.errors import NotFound
 
-        raise NotFound("no-folder", "the folder that this was started in is gone", "go to the repository, then repeat the command") from None
+        raise NotFound(
+            "no-folder", "the folder that this was started in is gone", "go to the repository, then repeat the command"
+        ) from None
 
 
 def _parent(path: str) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import Place, start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import Place, start
+from tenuto.engine.loop import Engine
+
+if TYPE_CHECKING:
+    from tenuto.workspace.settings import Settings
 
 PIPELINE = """
 name: small
@@ -52,13 +55,16 @@ class Ground:
         (self.root / ".gitignore").write_text(".env\n")
         self.git("add", ".")
         self.git("commit", "-q", "-m", "begin")
-        self.settings: dict[str, Any] = {}
+        self.settings: Settings = {}
 
     def git(self, *words: str) -> str:
         return subprocess.run(
-            ["git", "-c", "user.name=user", "-c", "user.email=user@localhost", *words], cwd=self.root, check=True,
-            capture_output=True, text=True,
-        ).stdout.strip()  # fmt: skip
+            ["git", "-c", "user.name=user", "-c", "user.email=user@localhost", *words],
+            cwd=self.root,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
 
     def start(self, plan: str = TWO, place: Place = OWN_TREES, **agents: str) -> str:
         """`agents`: item (or planner) -> what it runs; the first word of the item's id names it."""
@@ -79,7 +85,7 @@ class Ground:
         return str(run["id"])
 
     def drive(self, name: str) -> Any:
-        return Engine(tenuto.open(str(self.root)), name, Crew(f"scripted:{self.script}"), self.settings).drive()
+        return Engine(tenuto.open(str(self.root)), name, Roster(f"scripted:{self.script}"), self.settings).drive()
 
 
 def merges(ground: Ground) -> list[str]:

@@ -17,10 +17,9 @@ from typing import Any
 import jsonschema
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.engage import engage
-from tenuto.drivers.session import sit
-from tenuto.drivers.start import start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import engage, start
+from tenuto.engine.rest import drive_until_rest
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 # The seeds' files, below a repository; {slug} is the run.
@@ -42,7 +41,7 @@ DISCOVERED = """Found out.
 {"discoveryAnswers": {"problem": "eyes hurt", "users": "all", "outcome": "dark", "constraints": "none", "successCriteria": "it toggles"}}
 ```
 DONE: known
-"""
+"""  # noqa: E501
 TWO_ITEMS = "# Plan\n\n## Tasks\n\n- 1: Theme (depends_on: none)\n- 2: Toggle (depends_on: 1)\n"
 COMMIT = "git add -- '*.py' && git commit -q -m 'Step '$TENUTO_ITEM"
 # What every role answers unless a test says otherwise: the shape its pipeline needs, and DONE.
@@ -50,10 +49,17 @@ ORDINARY: list[dict[str, Any]] = [
     {"for": {"role": "*-auditor"}, "files": {"{out}": PASSED}},
     {"for": {"role": "*-reviewer"}, "files": {"{out}": APPROVED}},
     {"for": {"role": "test-runner", "step": "3.1"}, "files": {"{out}": '{"passed": 3, "failed": 0}'}},
-    {"for": {"role": "test-developer"}, "run": 'printf \'{"by": "%s"}\' $TENUTO_ATTEMPT > $TENUTO_OUTPUTS', "files": {}},
+    {
+        "for": {"role": "test-developer"},
+        "run": 'printf \'{"by": "%s"}\' $TENUTO_ATTEMPT > $TENUTO_OUTPUTS',
+        "files": {},
+    },
     {"for": {"role": "discovery-guide"}, "reply": DISCOVERED},
-    {"for": {"role": "planner", "step": "planning"}, "run": "mkdir -p docs/feature/$TENUTO_RUN/tasks && echo '# Theme' > docs/feature/$TENUTO_RUN/tasks/1.md",
-     "files": {"docs/feature/{run}/plan.md": TWO_ITEMS}},
+    {
+        "for": {"role": "planner", "step": "planning"},
+        "run": "mkdir -p docs/feature/$TENUTO_RUN/tasks && echo '# Theme' > docs/feature/$TENUTO_RUN/tasks/1.md",
+        "files": {"docs/feature/{run}/plan.md": TWO_ITEMS},
+    },
     {"for": {"role": "planner"}, "files": {"{out}": TWO_ITEMS}},
     {"for": {"role": "spec-writer", "step": "spec-writer"}, "files": {"{out}": TWO_ITEMS}},
     {"for": {"role": "code-architect"}, "files": {"{out}": TWO_ITEMS}},
@@ -61,7 +67,7 @@ ORDINARY: list[dict[str, Any]] = [
     {"for": {"role": "test-designer"}, "files": {"tests/unit/{run}.test.ts": "test('dark')"}},
     {"for": {"role": "execution_agent"}, "run": "echo $TENUTO_ITEM > step$TENUTO_ITEM.py"},
     {"for": {"role": "commit_changes"}, "run": COMMIT},
-]  # fmt: skip
+]
 
 
 def schema(name: str) -> Any:
@@ -106,8 +112,8 @@ class Stage:
         return self.drive(run["id"], in_advance)
 
     def drive(self, run: str, in_advance: str = "approve") -> Any:
-        crew = Crew(f"scripted:{self.script}")
-        rested = sit(self.workspace, run, crew, {}, watcher=self.look, in_advance=in_advance)
+        roster = Roster(f"scripted:{self.script}")
+        rested = drive_until_rest(self.workspace, run, roster, {}, watcher=self.look, in_advance=in_advance)
         self.look(rested, [])
         return self.workspace.load(run)
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LISTED = [line.split()[:3] for line in (ROOT / "tests" / "agent-programs.txt").read_text().splitlines() if line[:1].isalpha()]
+LISTED = [
+    line.split()[:3] for line in (ROOT / "tests" / "agent-programs.txt").read_text().splitlines() if line[:1].isalpha()
+]
 PROGRAMS = [name for names, *_ in LISTED for name in names.split(",")]
 PIP = """#!/bin/sh
 while [ "$1" != --target ]; do shift; done
@@ -51,9 +53,13 @@ class Machine:
     def install(self) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([str(self.bin), "/usr/bin", "/bin"])
         done = subprocess.run(
-            [str(self.project / "scripts" / "agent-programs")], env={"PATH": path, "TENUTO_AGENT_PROGRAMS": str(self.place)},
-            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            [str(self.project / "scripts" / "agent-programs")],
+            env={"PATH": path, "TENUTO_AGENT_PROGRAMS": str(self.place)},
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
         assert done.returncode == 0, done.stderr
         return done
 

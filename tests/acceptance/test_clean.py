@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.leftovers import look, sweep
-from tenuto.drivers.local import Engine
+from tenuto.agents.roster import Roster
+from tenuto.engine.loop import Engine
+from tenuto.engine.worktrees import look, sweep
 from tenuto.entrypoints.cli import frame
 from tenuto.entrypoints.launch import answer
 from tests.acceptance.grounds import Ground, receipts
@@ -108,7 +108,7 @@ def test_what_is_under_way_stays(ground: Ground) -> None:
             super().collect(name)
 
     with pytest.raises(KeyboardInterrupt):
-        Dies(tenuto.open(str(ground.root)), name, Crew(f"scripted:{ground.script}"), {}).drive()
+        Dies(tenuto.open(str(ground.root)), name, Roster(f"scripted:{ground.script}"), {}).drive()
     told = clean(ground)
     assert told["tree 01-a"] == told["branch 01-a"] == (False, "its attempt is under way")
     assert len(trees(ground)) == 2

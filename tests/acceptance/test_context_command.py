@@ -36,7 +36,9 @@ def tenuto(place: Path, *words: str, text: str | bytes = b"", **more: Any) -> Sa
 
 def test_a_command_in_one_argument_or_in_many(place: Path) -> None:
     assert tenuto(place, "INIT task: Dark mode").out.startswith("STATUS: success\nTASK: dark-mode\n")
-    assert tenuto(place, "INIT", "task:", "Light", "mode", "mode:", "poc").out.startswith("STATUS: success\nTASK: light-mode\n")
+    assert tenuto(place, "INIT", "task:", "Light", "mode", "mode:", "poc").out.startswith(
+        "STATUS: success\nTASK: light-mode\n"
+    )
     assert tenuto(place, "START_PHASE phase: a", "START_PHASE phase: b").out.count("PHASE_STARTED") == 2
 
 
@@ -46,15 +48,82 @@ def test_an_error_exits_with_1_and_says_the_seeds_text(place: Path) -> None:
 
 
 def test_commands_on_standard_input_stop_at_the_first_error(place: Path) -> None:
-    said = tenuto(place, "-", text="# a comment\n\nINIT task: a\r\nSTART_PHASE phase: x\nSTART_PHASE phase: x\nINIT task: b\n")
+    said = tenuto(
+        place, "-", text="# a comment\n\nINIT task: a\r\nSTART_PHASE phase: x\nSTART_PHASE phase: x\nINIT task: b\n"
+    )
     assert said.status == 1
     assert said.out.count("STATUS: success") == 2
     assert said.out.endswith("STATUS: error\nERROR: Phase x already running\n")
     assert not (place / TASKS / "b").exists()
 
 
+def test_a_command_on_standard_input_may_stand_on_several_lines(place: Path) -> None:
+    """Where its line leaves it unfinished: up to an empty line, the next command, or the end."""
+    text = (
+        "INIT\ntask: a\nmode: poc\n\nPAUSE\nreason: two\nlines\nrecommendations:\n- first\n- second\n"
+        "RESUME\ndecision: retry\nSTORE\nphase: spec\ncontent: # Spec\nLIST\n"
+    )
+    said = tenuto(place, "-", text=text)
+    assert (said.status, said.out.count("STATUS: success")) == (0, 4), said.out
+    assert "REASON: two lines\nRECOMMENDATIONS: first, second\n" in said.out
+    assert (place / TASKS / "a/spec.md").read_text() == "# Spec\nLIST\n"
+    said = tenuto(place, "-", text="START_PHASE\nfoo bar\nLIST\n")
+    assert (
+        said.out == "STATUS: error\nERROR: Missing required parameter: phase. Usage: START_PHASE phase: <phase-name>\n"
+    )
+
+
+def test_a_word_that_is_also_a_command_is_a_value_unless_it_stands_in_capitals(place: Path) -> None:
+    tenuto(place, "INIT task: a")
+    assert tenuto(place, "METRICS", "summary").out.startswith("METRICS: a\nTotal Duration:")
+    assert "STATUS" not in tenuto(place, "METRICS", "summary").out
+    assert tenuto(place, "LIST", "SUMMARY").out.startswith("TASKS:\n- a |")
+    assert "Status: running" in tenuto(place, "LIST", "SUMMARY").out
+
+
+def test_prose_that_names_another_task_leaves_that_task_alone(place: Path) -> None:
+    tenuto(place, "INIT task: other-feature", "INIT task: mine")
+    said = tenuto(place, "PAUSE reason: Blocked by task: other-feature recommendations: wait")
+    assert "TASK: mine\nACTION: paused\nREASON: Blocked by task: other-feature\n" in said.out
+    assert "status: running" in next(line for line in tenuto(place, "LIST").out.splitlines() if "other-feature" in line)
+    said = tenuto(place, "PAUSE reason: Blocked by task: other-feature")
+    assert "TASK: mine\n" in said.out
+    assert "'task: other-feature' is part of the text before it; where you mean task, write it before" in said.err
+
+
+OPTIONS = {
+    ("--jsn", "LIST"): "Unknown option: --jsn. Did you mean --json?",
+    ("LIST", "--jsn"): "Unknown option: --jsn.",
+    ("STORE phase: spec", "--contentfile", "x"): "Unknown option: --contentfile.",
+    ("STORE phase: spec", "--content-file"): "--content-file needs a file",
+    ("INIT task: x", "--mode=poc"): "Unknown option: --mode=poc.",
+    ("INIT", "--task", "foo"): "Unknown option: --task. Did you mean task:?",
+    ("INIT", "name:", "foo"): "Unknown parameter: name.",
+}
+
+
+@pytest.mark.parametrize("words", OPTIONS)
+def test_a_mistyped_option_is_never_data(place: Path, words: tuple[str, ...]) -> None:
+    said = tenuto(place, *words)
+    assert said.status == 1
+    assert said.out.startswith(f"STATUS: error\nERROR: {OPTIONS[words]}"), said.out
+    assert not (place / TASKS).exists()
+
+
+def test_an_empty_file_replaces_nothing(place: Path) -> None:
+    tenuto(place, "INIT task: a", "STORE phase: spec content: kept")
+    (place / "empty.md").write_bytes(b"")
+    for words in (["--content-file", "empty.md"], ["--content-file", "-"]):
+        said = tenuto(place, "STORE phase: spec", *words)
+        assert (said.status, "Content is empty" in said.out) == (1, True)
+    assert (place / TASKS / "a/spec.md").read_text() == "kept"
+
+
 def test_content_on_standard_input_runs_to_the_end_or_to_its_word(place: Path) -> None:
-    text = "INIT task: a\nSTORE phase: architect content: <<EOF\n# Design\n\nLIST\nEOF\nSTORE phase: spec content: first\nLIST\nlast"
+    text = (
+        "INIT task: a\nSTORE phase: architect content: <<EOF\n# Design\n\nLIST\nEOF\nSTORE phase: spec content: "
+        "first\nLIST\nlast"
+    )
     assert tenuto(place, "-", text=text).status == 0
     assert (place / TASKS / "a/architect.md").read_text() == "# Design\n\nLIST\n"
     assert (place / TASKS / "a/spec.md").read_text() == "first\nLIST\nlast"
@@ -168,6 +237,11 @@ def test_a_hundred_megabytes_never_need_more_than_64(place: Path, tmp_path: Path
     stored = place / TASKS / "a/spec.md"
     assert stored.stat().st_size >= SIZES[way] * MEGABYTE
     if way == "content-file":
-        for command in ("RETRIEVE for_phase: implementation", "QUERY question: great", "SUMMARY", "STORE phase: spec content: small"):
+        for command in (
+            "RETRIEVE for_phase: implementation",
+            "QUERY question: great",
+            "SUMMARY",
+            "STORE phase: spec content: small",
+        ):
             status, used = peak(place, command)
             assert (status, used < 64) == (0, True), (command, used)

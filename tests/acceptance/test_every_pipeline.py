@@ -41,7 +41,8 @@ def test_eight_step_writes_the_documentation_tree_of_its_seed(tmp_path: Path) ->
 
 
 def test_orchestrate_writes_the_context_managers_files(tmp_path: Path) -> None:
-    """A design flaw, an implementation flaw and a failed attempt on the way: revisions, fixes, retries are all there."""
+    """A design flaw, an implementation flaw and a failed attempt on the way: revisions, fixes, retries are all
+    there."""
     kept = {
         **json.loads(PASSED),
         "memory_candidates": [{"type": "decision", "title": "Fallback", "content": "have one"}],
@@ -51,12 +52,15 @@ def test_orchestrate_writes_the_context_managers_files(tmp_path: Path) -> None:
         "verdict": "IMPLEMENTATION_FLAW",
         "issues": [{"severity": "critical", "file": "a.py:3"}],
     }
-    stage = Stage(tmp_path, [
-        {"for": {"role": "design-auditor", "visit": "1"}, "files": {"{out}": json.dumps(FLAWED)}},
-        {"for": {"role": "design-auditor"}, "files": {"{out}": json.dumps(kept)}},
-        {"for": {"role": "impl-auditor", "visit": "1"}, "files": {"{out}": json.dumps(implementation)}},
-        {"for": {"role": "test-writer", "item": "2", "try": "1"}, "reply": "ERROR: no idea"},
-    ])  # fmt: skip
+    stage = Stage(
+        tmp_path,
+        [
+            {"for": {"role": "design-auditor", "visit": "1"}, "files": {"{out}": json.dumps(FLAWED)}},
+            {"for": {"role": "design-auditor"}, "files": {"{out}": json.dumps(kept)}},
+            {"for": {"role": "impl-auditor", "visit": "1"}, "files": {"{out}": json.dumps(implementation)}},
+            {"for": {"role": "test-writer", "item": "2", "try": "1"}, "reply": "ERROR: no idea"},
+        ],
+    )
     run = stage.play("Add dark mode", "orchestrate")
     assert run["status"] == stage.last("context-manifest")["status"] == "completed"
     found = phases(stage)
@@ -175,8 +179,12 @@ def test_ticket_writes_the_flow_state(tmp_path: Path) -> None:
     shown = stage.last("flow-state")
     assert run["status"] == "completed" and shown["phase"] == "complete"
     assert [entry["task"] for entry in shown["agent_history"]][:5] == [
-        "ticket_analysis", "create_implementation_plan", "implement_step_1", "validate_step_1", "commit_step_1",
-    ]  # fmt: skip
+        "ticket_analysis",
+        "create_implementation_plan",
+        "implement_step_1",
+        "validate_step_1",
+        "commit_step_1",
+    ]
     assert [one["phase"] for one in shown["user_checkpoints"]] == [
         "understanding",
         "planning",
@@ -273,6 +281,33 @@ def test_phases_that_are_switched_off_are_shown_as_skipped(tmp_path: Path) -> No
     stage.play("Add dark mode", "feature-dev", switches={"discovery": False, "tests": False})
     shown = stage.last("feature-state")["phases"]
     assert shown["discovery"] == shown["test"] == "skipped" and shown["commit"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "first", "second"),
+    [("quick", "change-planner", "changer"), ("fix", "reproducer", "changer")],
+)
+def test_the_small_ones_take_three_agents_and_go_back_once_a_review_finds_something(
+    tmp_path: Path, pipeline: str, first: str, second: str
+) -> None:
+    finding = {"for": {"step": "review", "visit": 1}, "reply": "NEEDS_REVISION: an edge is missing"}
+    stage = Stage(tmp_path, [finding])
+    run = stage.play("Add dark mode", pipeline)
+    assert run["status"] == "completed"
+    assert [attempt["role"] for attempt in run["attempts"].values()] == [
+        first,
+        second,
+        "change-reviewer",
+        second,
+        "change-reviewer",
+    ]
+    again = [name for name in run["attempts"] if name.endswith("-2-changer-1")]
+    assert again, "the second round is a visit of its own"
+
+
+def test_a_small_change_waits_for_an_approval_where_one_is_asked_for(tmp_path: Path) -> None:
+    run = Stage(tmp_path).play("Add dark mode", "quick", in_advance="", switches={"approval": True})
+    assert (run["status"], run["gate"]["name"]) == ("waiting_gate", "plan")
 
 
 OWN = """

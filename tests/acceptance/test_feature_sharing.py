@@ -1,4 +1,5 @@
-"""`.feature-state.json` is shared: a script that rewrites it while hooks report loses nothing, and makes us lose nothing."""
+"""`.feature-state.json` is shared: a script that rewrites it while hooks report loses nothing, and makes us lose
+nothing."""
 
 from __future__ import annotations
 
@@ -24,17 +25,23 @@ while [ $i -lt "$1" ]; do
   jq --argjson n $i '.script = {count: ((.script.count // 0) + 1), last: $n}' .feature-state.json > .feature-state.json.mine &&
     mv .feature-state.json.mine .feature-state.json
 done
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.needs("jq")
 def test_a_script_and_sixty_hooks_on_one_file(tmp_path: Path) -> None:
-    tenuto.open(str(tmp_path)).feature_state.start("Shared", session="s")  # type: ignore[attr-defined]
+    tenuto.open(str(tmp_path)).feature_state.start("Shared", session="s")
     script = subprocess.Popen(["sh", "-c", SCRIPT, "sh", str(TIMES)], cwd=tmp_path)
 
     def report(number: int) -> tuple[int, bytes]:
-        payload = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "SubagentStop", "agent_id": f"a{number}",
-                   "agent_type": "worker", "last_assistant_message": f"DONE: {number}"}  # fmt: skip
+        payload = {
+            "session_id": "s",
+            "cwd": str(tmp_path),
+            "hook_event_name": "SubagentStop",
+            "agent_id": f"a{number}",
+            "agent_type": "worker",
+            "last_assistant_message": f"DONE: {number}",
+        }
         command = [sys.executable, "-I", "-S", str(HOOK), "SubagentStop"]
         env = {"PATH": os.environ["PATH"]}
         done = subprocess.run(

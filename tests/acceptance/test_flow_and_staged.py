@@ -29,16 +29,23 @@ class Said(NamedTuple):
 def tenuto(tmp_path: Path) -> Callable[..., Said]:
     def call(*words: str, given: str | None = None) -> Said:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", PROGRAM, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+            [sys.executable, "-I", "-S", "-c", PROGRAM, *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
             input=given if given is not None else "",
-        )  # fmt: skip
+        )
         return Said(done.returncode, done.stdout, done.stderr)
 
     return call
 
 
 def test_a_ticket_by_words_and_by_json(tenuto: Callable[..., Said], tmp_path: Path) -> None:
-    assert tenuto("flow", "initialize_workflow", "TICKET-123", "--context_summary", "Login").data["phase"] == "understanding"
+    assert (
+        tenuto("flow", "initialize_workflow", "TICKET-123", "--context_summary", "Login").data["phase"]
+        == "understanding"
+    )
     assert tenuto("flow", "update_delegation", "TICKET-123", "--agent=deep_research", "--task", "analysis").status == 0
     given = {"agent": "deep_research", "output_summary": "Found it", "files_modified": ["a.py"], "step_number": 1}
     assert tenuto("flow", "update_completion", "TICKET-123", given=json.dumps(given)).data["next_actions"] == [
@@ -110,7 +117,7 @@ def test_staged_refuses_with_a_status_and_says_why(tenuto: Callable[..., Said]) 
 
 @pytest.mark.parametrize("command", ["flow", "staged"])
 def test_help_shows_every_command(tenuto: Callable[..., Said], command: str) -> None:
-    from tenuto.dialects.flow.commands import NAMES
+    from tenuto.dialects.flow import NAMES
     from tenuto.entrypoints.staged import OPERATIONS
 
     said = tenuto(command, "--help")
@@ -121,16 +128,30 @@ def test_help_shows_every_command(tenuto: Callable[..., Said], command: str) -> 
 
 def test_hot_commands_load_nothing_heavy(tmp_path: Path) -> None:
     """They run inside somebody's agent session, many times a day."""
-    heavy = ("argparse", "click", "dataclasses", "datetime", "hashlib", "json", "logging", "pathlib", "re", "subprocess", "typing")
+    heavy = (
+        "argparse",
+        "click",
+        "dataclasses",
+        "datetime",
+        "hashlib",
+        "json",
+        "logging",
+        "pathlib",
+        "re",
+        "subprocess",
+        "typing",
+    )
     watch = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from tenuto.entrypoints.launch import answer
-for words in (["staged", "init", "--task", "x"], ["staged", "update", '{{"a": 1}}'], ["staged", "record-output", "0", "--content", "x"],
+for words in (["staged", "init", "--task", "x"], ["staged", "update", '{{"extra": {{"a": 1}}}}'], ["staged", "record-output", "0", "--content", "x"],
               ["staged", "advance"], ["flow", "initialize_workflow", "T-1"], ["flow", "update_delegation", "--agent", "x"],
               ["flow", "update_completion", "--agent", "x"], ["flow", "get_current_state"]):
     assert answer(words) == 0, words
 sys.stderr.write(",".join(name for name in {heavy!r} if name in sys.modules))
-"""
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", watch], cwd=tmp_path, capture_output=True, text=True, check=True)
+"""  # noqa: E501
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", watch], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""

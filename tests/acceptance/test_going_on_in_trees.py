@@ -5,15 +5,16 @@ The agent is a program with Claude Code's words: a session that can be resumed, 
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.leftovers import look
-from tenuto.drivers.local import Engine
+from tenuto.agents.roster import Roster
+from tenuto.engine.loop import Engine
+from tenuto.engine.worktrees import look
 from tests.acceptance.grounds import PIPELINE, Ground, merges
 
 FIRST, SECOND, THIRD = (f"implementation-1-implementer.01-a-{number}" for number in (1, 2, 3))
@@ -26,9 +27,9 @@ case "$*" in
 *--resume*) init 11111111-2222-4333-8444-555555555555; cat >/dev/null; [ -e first.txt ] && RESUMED; end false 'DONE: went on' ;;
 *) init 11111111-2222-4333-8444-555555555555; FRESH ;;
 esac
-"""
+"""  # noqa: E501
 LOST = 'echo half > first.txt; kill -9 "$PPID"; sleep 60'
-LIMIT = "echo half > first.txt; end true 'Claude AI usage limit reached|4000000000'"
+LIMIT = f"echo half > first.txt; end true 'Claude AI usage limit reached|{int(time.time()) + 20 * 86400}'"
 
 
 class Interrupted:
@@ -38,12 +39,14 @@ class Interrupted:
         self.ground.settings = {"environment": ["LOG"], "setup": {"run": [f"echo set up >> {folder}/set-up"]}}
         self.name = self.ground.start(PLAN)
         self.program = folder / "claude"
-        self.program.write_text(f"#!/bin/sh\nLOG={self.log}\n" + AGENT.replace("FRESH", fresh).replace("RESUMED", resumed))
+        self.program.write_text(
+            f"#!/bin/sh\nLOG={self.log}\n" + AGENT.replace("FRESH", fresh).replace("RESUMED", resumed)
+        )
         self.program.chmod(0o755)
 
     def drive(self, kind: type[Engine] = Engine) -> Any:
-        crew = Crew(f"scripted:{self.ground.script}", {"implementer": f"claude:program={self.program}"})
-        return kind(tenuto.open(str(self.ground.root)), self.name, crew, self.ground.settings).drive()
+        roster = Roster(f"scripted:{self.ground.script}", {"implementer": f"claude:program={self.program}"})
+        return kind(tenuto.open(str(self.ground.root)), self.name, roster, self.ground.settings).drive()
 
     @property
     def places(self) -> list[str]:
@@ -59,7 +62,9 @@ def test_a_lost_attempt_goes_on_in_its_tree_and_all_of_it_is_merged(tmp_path: Pa
     root = at_work.ground.root
     assert (root / "first.txt").read_text() == "half\n" and (root / "second.txt").read_text() == "rest\n"
     assert sorted(run["attempts"][SECOND]["receipt"]["touched"]) == ["first.txt", "second.txt"]
-    assert "not merged" not in at_work.ground.git("log", "--format=%s"), "what was kept for the time being is no part of it"
+    assert "not merged" not in at_work.ground.git("log", "--format=%s"), (
+        "what was kept for the time being is no part of it"
+    )
     assert (tmp_path / "set-up").read_text() == "set up\n", "a tree that was set up is not set up again"
     assert look(tenuto.open(str(root))) == [], "the tree and its branch went with the merge"
 
@@ -76,7 +81,9 @@ def test_a_usage_limit_in_a_tree_is_waited_for_and_then_gone_on_with(tmp_path: P
     at_work = Interrupted(tmp_path, LIMIT)
     assert at_work.drive()["status"] == "parked"
     [tree, branch] = look(tenuto.open(str(at_work.ground.root)))
-    assert (tree["kind"], tree["goes"], branch["goes"]) == ("tree", False, False) and "go on" in tree["why"], "tenuto clean leaves it alone"
+    assert (tree["kind"], tree["goes"], branch["goes"]) == ("tree", False, False) and "go on" in tree["why"], (
+        "tenuto clean leaves it alone"
+    )
     with tenuto.open(str(at_work.ground.root)).turn() as turn:
         turn.do(at_work.name, {"do": "Resume", "early": True})
     run = at_work.drive()
@@ -86,13 +93,16 @@ def test_a_usage_limit_in_a_tree_is_waited_for_and_then_gone_on_with(tmp_path: P
 
 def test_who_had_only_looked_around_goes_on_as_well(tmp_path: Path) -> None:
     at_work = Interrupted(tmp_path, 'kill -9 "$PPID"; sleep 60', "true")
-    at_work.program.write_text(at_work.program.read_text().replace("[ -e first.txt ] && true", "echo rest > second.txt"))
+    at_work.program.write_text(
+        at_work.program.read_text().replace("[ -e first.txt ] && true", "echo rest > second.txt")
+    )
     assert at_work.drive()["attempts"][SECOND]["summary"] == "went on"
     assert len(set(at_work.places)) == 1 and (at_work.ground.root / "second.txt").exists()
 
 
 def test_killed_before_it_went_on_nothing_is_lost(tmp_path: Path) -> None:
-    """The engine dies when the tree is ready and its agent is not started: the next attempt finds what the first one left."""
+    """The engine dies when the tree is ready and its agent is not started: the next attempt finds what the first one
+    left."""
     at_work = Interrupted(tmp_path, LOST)
 
     class Dies(Engine):
@@ -114,7 +124,13 @@ def _dies(*_: Any) -> None:
 
 
 def test_where_the_tree_is_gone_it_starts_over_in_a_fresh_one(tmp_path: Path) -> None:
-    at_work = Interrupted(tmp_path, f"if [ -e {tmp_path}/once ]; then end false 'DONE: from the beginning'; else touch {tmp_path}/once; {LIMIT}; fi")
+    at_work = Interrupted(
+        tmp_path,
+        (
+            f"if [ -e {tmp_path}/once ]; then end false 'DONE: from the beginning'; else touch {tmp_path}/once; "
+            f"{LIMIT}; fi"
+        ),
+    )
     assert at_work.drive()["status"] == "parked"
     at_work.ground.git("worktree", "remove", "--force", at_work.places[0])
     with tenuto.open(str(at_work.ground.root)).turn() as turn:
@@ -129,4 +145,6 @@ def test_when_nobody_goes_on_the_tree_may_be_cleaned_away(tmp_path: Path) -> Non
     workspace = tenuto.open(str(at_work.ground.root))
     with workspace.turn() as turn:
         turn.do(at_work.name, {"do": "Cancel", "reason": ""})
-    assert [(one["kind"], one["goes"]) for one in look(workspace)] == [("tree", True), ("branch", False)], "its work is on the branch"
+    assert [(one["kind"], one["goes"]) for one in look(workspace)] == [("tree", True), ("branch", False)], (
+        "its work is on the branch"
+    )

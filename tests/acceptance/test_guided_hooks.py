@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 import tenuto
-from tenuto.drivers import guided
-from tenuto.drivers.hooks import answer
-from tenuto.drivers.hooks.declaring import declare
-from tenuto.drivers.start import start
+from tenuto.engine import guided
+from tenuto.engine.begin import start
 from tenuto.errors import BadInput
-from tenuto.hosts.hearing import hear
+from tenuto.hooks.call import answer
+from tenuto.hooks.gates import declare
+from tenuto.hooks.parse import parse_hook
 from tests.acceptance.rehearsing import repository
 
 SESSION = "8dd9056e-c8e9-4b44-be02-7f3be68ade4c"
@@ -40,7 +40,8 @@ A, B, WRITE = "look-1-researcher-architecture-1", "look-1-researcher-impact-1", 
 
 
 class Session:
-    """An interactive agent program in a repository: it asks what is to be done, calls agents, and its hooks tell of them."""
+    """An interactive agent program in a repository: it asks what is to be done, calls agents, and its hooks tell of
+    them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,7 +56,7 @@ class Session:
 
     def hook(self, event: str, **payload: Any) -> str:
         given = {"session_id": SESSION, "cwd": str(self.root), "hook_event_name": event, **payload}
-        return answer(tenuto.open(str(self.root), by="hook"), hear(event, given))
+        return answer(tenuto.open(str(self.root), by="hook"), parse_hook(event, given))
 
     def agent(self, agent: str, kind: str, prompt: str, reply: str) -> str:
         """Started, at work, stopped: as Claude Code tells of it. Its transcript begins with the prompt."""
@@ -63,7 +64,12 @@ class Session:
         self.hook("SubagentStart", agent_id=agent, agent_type=kind)
         transcript.write_text(json.dumps({"type": "user", "message": {"role": "user", "content": prompt}}) + "\n")
         return self.hook(
-            "SubagentStop", agent_id=agent, agent_type=kind, last_assistant_message=reply, agent_transcript_path=str(transcript), stop_hook_active=False
+            "SubagentStop",
+            agent_id=agent,
+            agent_type=kind,
+            last_assistant_message=reply,
+            agent_transcript_path=str(transcript),
+            stop_hook_active=False,
         )
 
     def deliver(self, work: Any) -> None:
@@ -71,8 +77,8 @@ class Session:
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_text(f"# {work['attempt']}\n")
 
-    def report(self, attempt: str, **told: Any) -> tuple[str, str, Any]:
-        return guided.accept(self.workspace, "r", attempt, told, {})  # type: ignore[arg-type]
+    def report(self, attempt: str, **words: Unpack[guided.Report]) -> tuple[str, str, Any]:
+        return guided.accept(self.workspace, "r", attempt, words, {})
 
     @property
     def attempts(self) -> dict[str, Any]:
@@ -85,7 +91,8 @@ def session(tmp_path: Path) -> Session:
 
 
 def test_what_hooks_saw_is_in_the_attempt_that_was_handed_out(session: Session) -> None:
-    """Two agents of the same role: each is told from the other by the mark in its prompt. An empty report says what they said."""
+    """Two agents of the same role: each is told from the other by the mark in its prompt. An empty report says what
+    they said."""
     works = session.next()
     for number, work in enumerate(works):
         session.deliver(work)
@@ -104,7 +111,9 @@ def test_a_report_is_never_better_than_what_the_agent_said(session: Session) -> 
         session.agent(work["attempt"], "general-purpose", work["prompt"], "ERROR: I could not look")
     verdict, summary, _ = session.report(A, verdict="DONE", summary="all is well", reply="DONE: all is well")
     assert verdict == "ERROR" and summary == "reported DONE, but the agent itself said ERROR: I could not look"
-    assert session.report(B, verdict="ERROR", summary="worse", reply="ERROR: worse")[:2] == ("ERROR", "worse"), "worse is always believed"
+    assert session.report(B, verdict="ERROR", summary="worse", reply="ERROR: worse")[:2] == ("ERROR", "worse"), (
+        "worse is always believed"
+    )
 
 
 def test_an_agent_of_the_only_open_role_is_known_from_its_start(session: Session) -> None:
@@ -159,7 +168,7 @@ def test_after_a_compaction_the_session_is_told_what_it_leads_and_how_to_go_on(s
     assert f"Handed out and not reported yet: {A} (researcher), {B} (researcher)" in told
     assert "tenuto next r" in told and "`next`" in told
     run = session.workspace.load("r")
-    assert run["resume"]["restored_at"] and [work["attempt"] for work in session.next()] == [A, B]
+    assert run["resume"] and run["resume"]["restored_at"] and [work["attempt"] for work in session.next()] == [A, B]
 
 
 def test_a_session_that_asks_owns_the_run(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,18 +14,22 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.hooks.declaring import declare
-from tenuto.drivers.hooks.failing import MOST_BYTES, read_log
 from tenuto.errors import NotFound
+from tenuto.hooks.gates import declare
+from tenuto.hooks.reports import MOST_BYTES, read_log
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOK = ROOT / "tenuto" / "entrypoints" / "hook.py"
 PAYLOADS = ROOT / "tests" / "data" / "payloads"
 SESSION = "8dd9056e-c8e9-4b44-be02-7f3be68ade4c"
 STOP = {
-    "agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": ["docs/specs/x.md"],
-    "filesModified": [], "timestamp": "2025-11-29T14:30:00Z",
-}  # fmt: skip
+    "agentName": "spec-writer",
+    "completedPhase": "spec",
+    "nextPhase": "plan",
+    "filesCreated": ["docs/specs/x.md"],
+    "filesModified": [],
+    "timestamp": "2025-11-29T14:30:00Z",
+}
 
 
 def call(root: Path, event: str, payload: Any, *words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -40,7 +44,7 @@ def captured(root: Path, name: str, **changes: Any) -> Any:
 
 
 def feature(root: Path, **more: Any) -> None:
-    tenuto.open(str(root)).feature_state.start("OAuth login", session=SESSION, **more)  # type: ignore[attr-defined]
+    tenuto.open(str(root)).feature_state.start("OAuth login", session=SESSION, **more)
 
 
 def state(root: Path) -> Any:
@@ -112,11 +116,22 @@ def test_a_corrupted_state_file_is_named_and_left_alone(tmp_path: Path, broken: 
 @pytest.mark.parametrize(
     "payload",
     [
-        b"{", b"\0\0\0", b"[1]", b'"text"', b"null", b'{"a": 1, "a": 2}', b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe",
-        b'{"a": NaN}', b'{"session_id": "\\ud800"}', b" " * ((16 << 20) + 2), b'{"session_id": 7, "tool_name": [], "cwd": {}}',
+        b"{",
+        b"\0\0\0",
+        b"[1]",
+        b'"text"',
+        b"null",
+        b'{"a": 1, "a": 2}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"\xff\xfe",
+        b'{"a": NaN}',
+        b'{"session_id": "\\ud800"}',
+        b" " * ((16 << 20) + 2),
+        b'{"session_id": 7, "tool_name": [], "cwd": {}}',
     ],
     ids=range(13),
-)  # fmt: skip
+)
 @pytest.mark.parametrize("event", ["SubagentStop", "PreToolUse", "NoSuchEvent", ""])
 def test_no_payload_breaks_the_host(tmp_path: Path, payload: bytes, event: str) -> None:
     feature(tmp_path)
@@ -176,12 +191,59 @@ def test_a_gate_that_cannot_be_looked_at_is_closed(tmp_path: Path, declared: tup
         assert call(tmp_path, name.partition(".")[0], captured(tmp_path, f"claude-2.1.325/{name}")).stdout == b""
 
 
+def at_a_closed_gate(root: Path) -> Any:
+    """A run that waits for an approval, a gate that is declared blocking, and the question that it refuses."""
+    feature(root, skip=["discovery"])
+    workspace: Any = tenuto.open(str(root))
+    workspace.feature_state.phase("spec")
+    workspace.feature_state.phase("plan")
+    declare(workspace, {"gate": "block"})
+    return captured(root, "claude-2.1.325/PreToolUse.Agent")
+
+
+def permission(done: subprocess.CompletedProcess[bytes]) -> str:
+    assert done.returncode == 0 and done.stdout, done.stderr
+    return str(json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"])
+
+
+def test_a_gate_whose_journal_was_moved_is_closed(tmp_path: Path) -> None:
+    asked = at_a_closed_gate(tmp_path)
+    (tmp_path / ".tenuto/journal.db").rename(tmp_path / ".tenuto/j")
+    done = call(tmp_path, "PreToolUse", asked)
+    assert permission(done) == "deny" and b"is not where it was" in done.stderr
+
+
+def test_a_variable_opens_no_gate(tmp_path: Path) -> None:
+    """Settings of the host can set variables for its hooks, and agents can write such settings."""
+    asked = at_a_closed_gate(tmp_path)
+    assert permission(call(tmp_path, "PreToolUse", asked, TENUTO_HOOK="1")) == "deny"
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["the host says where its project is", "it does not"])
+@pytest.mark.parametrize("git", [True, False])
+def test_a_repository_put_below_opens_no_gate(tmp_path: Path, told: bool, git: bool) -> None:
+    asked = at_a_closed_gate(tmp_path)
+    decoy = tmp_path / "sub" / "decoy"
+    decoy.mkdir(parents=True)
+    if git:
+        subprocess.run(["git", "init", "-q"], cwd=decoy, check=True)
+    else:
+        (decoy / ".tenuto").mkdir()
+    tenuto.open(str(decoy)).feature_state.start("Decoy", session=SESSION)
+    project = {"CLAUDE_PROJECT_DIR": str(tmp_path)} if told else {}
+    assert permission(call(decoy, "PreToolUse", {**asked, "cwd": str(decoy)}, **project)) == "deny"
+    ruin_the_journal(tmp_path)
+    assert permission(call(decoy, "PreToolUse", {**asked, "cwd": str(decoy)}, **project)) == "deny"
+
+
 def call_from_nowhere(root: Path, event: str, payload: Any) -> subprocess.CompletedProcess[bytes]:
     """Somebody removed the folder that the agent works in."""
     text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     hook = shlex.join([sys.executable, "-I", "-S", str(HOOK), event])
     script = f"mkdir below && cd below && rmdir ../below && exec {hook}"
-    return subprocess.run(["sh", "-c", script], input=text, cwd=root, env={"PATH": os.environ["PATH"]}, capture_output=True, check=False)
+    return subprocess.run(
+        ["sh", "-c", script], input=text, cwd=root, env={"PATH": os.environ["PATH"]}, capture_output=True, check=False
+    )
 
 
 @pytest.mark.parametrize("told", ["", "below"], ids=["told of the repository", "told of a folder that is gone, too"])
@@ -207,7 +269,10 @@ def test_a_gate_that_cannot_be_looked_at_is_closed_wherever_the_hook_was_started
     feature(tmp_path)
     declare(tenuto.open(str(tmp_path)), {"gate": "block"})
     ruin_the_journal(tmp_path)
-    for done in (call_from_nowhere(tmp_path, "PreToolUse", b"{"), call(Path("/"), "PreToolUse", b"{", CLAUDE_PROJECT_DIR=str(tmp_path))):
+    for done in (
+        call_from_nowhere(tmp_path, "PreToolUse", b"{"),
+        call(Path("/"), "PreToolUse", b"{", CLAUDE_PROJECT_DIR=str(tmp_path)),
+    ):
         assert done.returncode == 0
         assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
         assert len(done.stderr.splitlines()) == 1
@@ -215,7 +280,8 @@ def test_a_gate_that_cannot_be_looked_at_is_closed_wherever_the_hook_was_started
 
 
 def test_so_is_one_that_was_declared_without_its_mark(tmp_path: Path) -> None:
-    """Through the library, by a backup, or by somebody who was killed before they set it: the first hook that looks sets it."""
+    """Through the library, by a backup, or by somebody who was killed before they set it: the first hook that looks
+    sets it."""
     feature(tmp_path)
     with tenuto.open(str(tmp_path)).turn() as turn:
         turn.do_repo({"do": "ChangeSettings", "changes": {"hooks": {"gate": "block"}}})
@@ -253,6 +319,14 @@ def test_a_host_may_declare_it_in_the_call(tmp_path: Path) -> None:
         json.loads(call(tmp_path, "PreToolUse", b"{", "--blocking").stdout)["hookSpecificOutput"]["permissionDecision"]
         == "deny"
     )
+
+
+def test_an_option_that_is_mistyped_is_said_and_opens_nothing(tmp_path: Path) -> None:
+    feature(tmp_path)
+    ruin_the_journal(tmp_path)
+    asked = captured(tmp_path, "gemini-0.61.0/BeforeTool.invoke_agent")
+    done = call(tmp_path, "BeforeTool", asked, "--bloking")
+    assert json.loads(done.stdout)["decision"] == "deny" and b"does not know --bloking" in done.stderr
 
 
 def test_the_log_stays_small(tmp_path: Path) -> None:
@@ -295,7 +369,7 @@ def test_sixty_four_hooks_at_once_lose_nothing(tmp_path: Path) -> None:
         events = list(reader.events("oauth-login"))
     assert len(events) == run["version"]
     assert sum(event["type"] == "AttemptFinished" for event in events) == 64
-    assert state(tmp_path)["currentFeature"]["updatedAt"] == run["told_at"]
+    assert state(tmp_path)["currentFeature"]["updatedAt"] == run["reported_at"]
 
 
 def test_tenuto_hook_is_the_same_command(tmp_path: Path) -> None:

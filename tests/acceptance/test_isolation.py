@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers import git
-from tenuto.drivers.leftovers import look
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import Place, start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import Place, start
+from tenuto.engine.loop import Engine
+from tenuto.engine.worktrees import look
 from tenuto.errors import Refused
+from tenuto.files import git
 from tests.acceptance.grounds import Ground, merges, receipts
 
 
@@ -50,7 +50,8 @@ def test_each_item_works_alone(ground: Ground) -> None:
     name = ground.start(
         plan="## Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: none)\n## Wave 2\n- 03-c (depends_on: 01-a)\n",
         _01="echo a > a.txt; ls > seen-a; git -C . branch --show-current > branch-a",
-        _02="ls > seen-b; cat docs/feature/*/plan.md docs/feature/*/memory.md docs/feature/*/initial-request.md > read-b",
+        _02="ls > seen-b; cat docs/feature/*/plan.md docs/feature/*/memory.md docs/feature/*/initial-request.md > "
+        "read-b",
         _03="ls > seen-c",
     )
     run = ground.drive(name)
@@ -69,9 +70,10 @@ def test_a_conflict_is_a_revision_with_the_conflict_as_its_finding_and_loses_not
     """The first item is merged; the second is asked again, told why, and starts from what was merged. What it
     had done stays on its branch."""
     name = ground.start(
-        _01="sed -i s/two/TWO-a/ shared.txt", _02__1="sed -i s/two/TWO-b/ shared.txt",
+        _01="sed -i s/two/TWO-a/ shared.txt",
+        _02__1="sed -i s/two/TWO-b/ shared.txt",
         _02__2="grep -q TWO-a shared.txt && sed -i s/TWO-a/TWO-ab/ shared.txt",
-    )  # fmt: skip
+    )
     run = ground.drive(name)
     assert run["status"] == "completed", (run["failure"], [a["summary"] for a in run["attempts"].values()])
     first = run["attempts"]["implementation-1-implementer.02-b-1"]
@@ -101,7 +103,8 @@ def test_in_a_work_tree_the_member_that_strayed_is_named_and_only_it_fails(groun
     plan = "| Task | File(s) | Dependencies |\n|---|---|---|\n| 01-a | a.txt | none |\n| 02-b | b.txt | none |\n"
     name = ground.start(
         plan=plan,
-        _01="echo x > a.txt; echo x > shared.txt; git add -A; git -c user.name=u -c user.email=u@localhost commit -qm mine",
+        _01="echo x > a.txt; echo x > shared.txt; git add -A; git -c user.name=u -c user.email=u@localhost commit "
+        "-qm mine",
         _02="echo b > b.txt",
     )
     run = ground.drive(name)
@@ -156,7 +159,7 @@ def test_a_merge_that_the_journal_never_heard_of_is_not_made_again(ground: Groun
             super()._record(turn, job, *rest)
 
     with pytest.raises(KeyboardInterrupt):
-        Dies(workspace, name, Crew(f"scripted:{ground.script}"), {}).drive()
+        Dies(workspace, name, Roster(f"scripted:{ground.script}"), {}).drive()
     assert merges(ground) == ["01-a"]
     made = ground.git("rev-parse", "HEAD")
     ground.git("commit", "-q", "--allow-empty", "-m", "somebody went on")
@@ -212,20 +215,39 @@ esac
 
 
 @pytest.mark.parametrize("when", ["before", "between", "after"])
-def test_whoever_is_killed_while_changes_are_put_aside_leaves_the_rest_to_the_next(ground: Ground, tmp_path: Path, when: str) -> None:
+def test_whoever_is_killed_while_changes_are_put_aside_leaves_the_rest_to_the_next(
+    ground: Ground, tmp_path: Path, when: str
+) -> None:
     """Before git's stash; when the stash is there and the tree is not cleared yet; before the stash is recorded."""
     (ground.root / "shared.txt").write_text("mine\n")
     (ground.root / "new.txt").write_text("new\n")
-    ground.script.write_text("answers:\n  - for: {role: planner}\n    files: {docs/feature/add-dark-mode/plan.md: '- 01-a (depends_on: none)'}\n")
+    ground.script.write_text(
+        "answers:\n  - for: {role: planner}\n    files: {docs/feature/add-dark-mode/plan.md: '- 01-a "
+        "(depends_on: none)'}\n"
+    )
     deadly = tmp_path / "bin" / "git"
     deadly.parent.mkdir()
     deadly.write_text(DEADLY.format(when=when, git=shutil.which("git")))
     deadly.chmod(0o755)
-    words = ["run", "Add dark mode", "--pipeline", "small", "--workspace", "worktree", "--dirty", "stash", "--agent", f"scripted:{ground.script}"]
+    words = [
+        "run",
+        "Add dark mode",
+        "--pipeline",
+        "small",
+        "--workspace",
+        "worktree",
+        "--dirty",
+        "stash",
+        "--agent",
+        f"scripted:{ground.script}",
+    ]
     killed = subprocess.run(
-        [sys.executable, "-m", "tenuto", *words], cwd=ground.root, capture_output=True, check=False,
+        [sys.executable, "-m", "tenuto", *words],
+        cwd=ground.root,
+        capture_output=True,
+        check=False,
         env={**os.environ, "PATH": f"{deadly.parent}:{os.environ['PATH']}"},
-    )  # fmt: skip
+    )
     assert killed.returncode == -9, killed
     run = ground.drive("add-dark-mode")
     assert run["status"] == "completed", run["failure"]
@@ -275,15 +297,20 @@ ONE = "## Wave 1\n- 01-a (depends_on: none)\n"
 
 
 @pytest.mark.parametrize("target", ["escaped.txt", "shared.txt", ".tenuto/config.yaml"])
-def test_who_writes_into_the_runs_own_tree_is_found_out_and_nothing_of_it_is_committed(ground: Ground, target: str) -> None:
-    """From a work tree of its own into the one beside it: an ERROR with the file's name, and the branch does not have it."""
+def test_who_writes_into_the_runs_own_tree_is_found_out_and_nothing_of_it_is_committed(
+    ground: Ground, target: str
+) -> None:
+    """From a work tree of its own into the one beside it: an ERROR with the file's name, and the branch does not
+    have it."""
     name = ground.start(plan=ONE, _01=f"echo a > a.txt; echo mine > {ground.root}/{target}")
     run = ground.drive(name)
     assert run["status"] == "failed"
     assert f"files outside its work tree were changed: {target}" in receipts(run)["01-a"]["problem"]
     assert merges(ground) == []
     assert "mine" not in ground.git("log", "-p", f"tenuto/{name}")
-    assert (ground.root / target).read_text() == "mine\n", "it is left where it is, for its user to look at"
+    assert ground.git("status", "--porcelain", "--", target) == "", "it was put aside"
+    (kept,) = Path(tenuto.open(str(ground.root)).state).glob(f"quarantine/*/{target}")
+    assert kept.read_text() == "mine\n", "for its user to look at"
 
 
 def test_an_agent_cannot_change_what_agents_are_held_to(ground: Ground) -> None:
@@ -294,11 +321,18 @@ def test_an_agent_cannot_change_what_agents_are_held_to(ground: Ground) -> None:
     assert not (ground.root / ".tenuto/config.yaml").exists()
 
 
-@pytest.mark.parametrize(("harm", "said"), [
-    ("rm .git", "no work tree of this repository any more"),
-    ("echo gitdir: {root}/.git > .git", "no work tree of this repository any more"),
-    ("git init -q sub && git -C sub -c user.name=u -c user.email=u@localhost commit -q --allow-empty -m x", "a git repository of its own, which cannot be merged: sub"),
-], ids=["no .git", "another .git", "a nested repository"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        ("rm .git", "no work tree of this repository any more"),
+        ("echo gitdir: {root}/.git > .git", "no work tree of this repository any more"),
+        (
+            "git init -q sub && git -C sub -c user.name=u -c user.email=u@localhost commit -q --allow-empty -m x",
+            "a git repository of its own, which cannot be merged: sub",
+        ),
+    ],
+    ids=["no .git", "another .git", "a nested repository"],
+)
 def test_a_tree_that_cannot_be_taken_over_is_its_agents_error_and_stays(ground: Ground, harm: str, said: str) -> None:
     """Neither does the engine stop over it, nor does a command of ours act on another tree."""
     before = ground.git("rev-parse", "main")
@@ -325,6 +359,28 @@ def test_a_branch_that_somebody_moved_back_is_not_merged_into(ground: Ground) ->
     assert merges(ground) == ["01-a"]
 
 
+def test_nor_is_one_that_lost_only_what_was_merged_last(ground: Ground) -> None:
+    """The commit that the run began with is still on it."""
+    name = ground.start(
+        plan="## Wave 1\n- 01-a (depends_on: none)\n## Wave 2\n- 02-b (depends_on: 01-a)\n",
+        _01="echo a > a.txt",
+        _02="echo b > b.txt",
+    )
+    began = ground.git("rev-parse", "HEAD")
+
+    class Meddler(Engine):
+        def finish(self, *given: Any, **named: Any) -> Any:
+            if merges(ground) and not (ground.root / ".git/moved").exists():
+                (ground.root / ".git/moved").touch()
+                ground.git("reset", "-q", "--hard", began)
+            return super().finish(*given, **named)
+
+    engine = Meddler(tenuto.open(str(ground.root)), name, Roster(f"scripted:{ground.script}"), ground.settings)
+    with pytest.raises(Refused, match="was moved: it does not have"):
+        engine.drive()
+    assert merges(ground) == []
+
+
 STRAYING = """
 name: straying
 documents: docs/feature/{slug}
@@ -342,7 +398,8 @@ steps:
 
 
 def test_what_strayed_is_not_committed_unless_somebody_who_may_went_on_with_it(ground: Ground) -> None:
-    """On a branch of its own: of two files that the designer must not write, the one that a builder changed later is part of the result."""
+    """On a branch of its own: of two files that the designer must not write, the one that a builder changed later is
+    part of the result."""
     (ground.root / ".tenuto/pipelines/straying.yaml").write_text(STRAYING)
     ground.git("add", ".")
     ground.git("commit", "-q", "-m", "straying")
@@ -358,12 +415,15 @@ def test_what_strayed_is_not_committed_unless_somebody_who_may_went_on_with_it(g
     assert run["status"] == "completed", run["failure"]
     assert ground.git("show", f"tenuto/{name}:shared.txt") == "ours"
     assert "stray.txt" not in ground.git("ls-tree", "-r", "--name-only", f"tenuto/{name}")
-    assert (ground.root / "stray.txt").exists()
+    assert not (ground.root / "stray.txt").exists(), "it was put aside"
+    kept = Path(tenuto.open(str(ground.root)).state) / "quarantine"
+    assert sorted(path.name for path in kept.glob("*/*")) == ["shared.txt", "stray.txt"]
 
 
-@pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b"it's \"so\""])
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b'it\'s "so"'])
 def test_a_repository_may_be_called_as_it_likes(tmp_path: Path, name: bytes) -> None:
-    """Git writes the names of folders as they are. One that is no UTF-8 was taken for a tree that its agent had tampered with."""
+    """Git writes the names of folders as they are. One that is no UTF-8 was taken for a tree that its agent had
+    tampered with."""
     ground = Ground(tmp_path / os.fsdecode(name))
     assert ground.drive(ground.start(_01="echo a > a.txt", _02="echo b > b.txt"))["status"] == "completed"
     assert merges(ground) == ["01-a", "02-b"]

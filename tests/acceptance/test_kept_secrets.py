@@ -1,4 +1,5 @@
-"""A declared secret that somebody says to Tenuto, or leaves in a file that it takes in: it is neither kept nor said, whichever process looks."""
+"""A declared secret that somebody says to Tenuto, or leaves in a file that it takes in: it is neither kept nor said,
+whichever process looks."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ import pytest
 
 import tenuto
 from tenuto.encoding import dumps, loads
-from tenuto.workspace.publish import shelf_name
-from tests.acceptance.test_mcp import Asking, talk
+from tenuto.workspace.publish import displaced_name
+from tests.acceptance.test_mcp import Asking, talk, text_of
+from tests.support.trusting import trust
 
 VALUE = "s3cret-5b1f-9a0c"
 SETTINGS = "agent: claude\nsecrets: [MY_TOKEN]\n"
@@ -30,6 +32,7 @@ class Place:
         self.environment = {**os.environ, "MY_TOKEN": VALUE}
         subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
         self.write(".tenuto/config.yaml", SETTINGS)
+        trust(root)
 
     def write(self, path: str, text: str) -> Path:
         full = self.root / path
@@ -39,17 +42,30 @@ class Place:
 
     def tenuto(self, *words: str, given: str = "", at: Path | None = None) -> subprocess.CompletedProcess[str]:
         told = [sys.executable, "-m", "tenuto", *words]
-        done = subprocess.run(told, cwd=at or self.root, env=self.environment, input=given, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            told, cwd=at or self.root, env=self.environment, input=given, capture_output=True, text=True, check=False
+        )
         assert VALUE not in done.stdout + done.stderr, words
         return done
 
     def hook(self, event: str, at: Path | None = None, **more: object) -> subprocess.CompletedProcess[str]:
-        payload = {"session_id": "s", "agent_type": "t", "agent_id": "a1", "cwd": str(at or self.root), "hook_event_name": event, **more}
+        payload = {
+            "session_id": "s",
+            "agent_type": "t",
+            "agent_id": "a1",
+            "cwd": str(at or self.root),
+            "hook_event_name": event,
+            **more,
+        }
         return self.tenuto("hook", event, given=dumps(payload), at=at)
 
     def holders(self) -> list[str]:
         """Files that hold it: the journal, its log and its index among them."""
-        found = [path for path in self.root.rglob("*") if path.is_file() and not path.is_symlink() and VALUE.encode() in path.read_bytes()]
+        found = [
+            path
+            for path in self.root.rglob("*")
+            if path.is_file() and not path.is_symlink() and VALUE.encode() in path.read_bytes()
+        ]
         return [path.relative_to(self.root).as_posix() for path in found]
 
 
@@ -62,8 +78,8 @@ def test_what_a_command_is_told_is_kept_without_it(place: Place) -> None:
     told = [
         ("context", "INIT task: y"),
         ("context", f"STORE phase: spec task: y content: the key is {VALUE}"),
-        ("context", f"SET_GATE gate: design prompt: with {VALUE} task: y"),
-        ("context", f"QUERY question: {VALUE} task: y"),
+        ("context", f"SET_GATE task: y gate: design prompt: with {VALUE}"),
+        ("context", f"QUERY task: y question: {VALUE}"),
         ("flow", "initialize_workflow", "T-1", "--context_summary", f"with {VALUE}"),
         ("flow", "update_delegation", "T-1", "--agent", "deep_research", "--task", f"find {VALUE}"),
         ("staged", "init", "--task", "explore"),
@@ -72,7 +88,7 @@ def test_what_a_command_is_told_is_kept_without_it(place: Place) -> None:
         ("run", f"Use {VALUE}", "--pipeline", "poc", "--start-only"),
     ]
     for words in told:
-        done = place.tenuto(*words, given=f"explored {VALUE}\n")
+        done = place.tenuto(*words, given=f"explored {VALUE}\n" if words[-1] == "-" else "")
         assert done.returncode == 0, (words, done.stderr)
     place.hook("SubagentStart")
     place.hook("SubagentStop", last_assistant_message=f"DONE: {VALUE}")
@@ -83,22 +99,33 @@ def test_what_a_command_is_told_is_kept_without_it(place: Place) -> None:
     assert place.tenuto("verify").returncode == 0
 
 
-@pytest.mark.parametrize("words", [("staged", "init", "--task", VALUE), ("run", "Use it", "--name", VALUE, "--pipeline", "poc", "--start-only")])
+@pytest.mark.parametrize(
+    "words",
+    [("staged", "init", "--task", VALUE), ("run", "Use it", "--name", VALUE, "--pipeline", "poc", "--start-only")],
+)
 def test_it_is_no_name_of_a_run(place: Place, words: tuple[str, ...]) -> None:
     done = place.tenuto(*words)
-    assert done.returncode == 4 and "[holds-a-secret]: the name of the new run holds the value of MY_TOKEN, which is secret" in done.stderr
+    assert (
+        done.returncode == 4
+        and "[holds-a-secret]: the name of the new run holds the value of MY_TOKEN, which is secret" in done.stderr
+    )
     assert place.holders() == []
 
 
-def test_a_word_of_ours_as_a_secret_is_named_and_nothing_begins(place: Place) -> None:
-    """Masked, it would be taken out of what the run is: here, of the level at which its gates are kept."""
+@pytest.mark.parametrize("value", ["signed", "orchestrator"])
+def test_a_value_that_cannot_be_kept_is_named_and_nothing_begins(place: Place, value: str) -> None:
+    """Masked, it would be taken out of what the run is: how its gates are kept, and where its files lie."""
     place.write(".tenuto/config.yaml", SETTINGS + "gates: signed\n")
-    place.environment["MY_TOKEN"] = "signed"
-    for words in [("run", "Add x", "--pipeline", "poc", "--name", "x", "--start-only"), ("context", "INIT task: y"), ("staged", "init", "--task", "explore")]:
+    place.environment["MY_TOKEN"] = value
+    for words in [
+        ("run", "Add x", "--pipeline", "poc", "--name", "x", "--start-only"),
+        ("context", "INIT task: y"),
+        ("staged", "init", "--task", "explore"),
+    ]:
         done = place.tenuto(*words)
-        assert done.returncode and "the value of MY_TOKEN is a word of Tenuto's own" in done.stdout + done.stderr, words
+        assert done.returncode and "the value of MY_TOKEN cannot be kept secret" in done.stdout + done.stderr, words
     assert place.tenuto("list").stderr == "no runs here\n"
-    assert "give MY_TOKEN another value" in place.tenuto("doctor").stdout
+    assert "give MY_TOKEN a longer value" in place.tenuto("doctor").stdout
 
 
 def test_nor_does_anything_in_a_work_tree_that_is_named_by_one(place: Place, tmp_path: Path) -> None:
@@ -106,10 +133,15 @@ def test_nor_does_anything_in_a_work_tree_that_is_named_by_one(place: Place, tmp
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     subprocess.run([*git, "worktree", "add", "-q", str(tmp_path / f"tree-{VALUE}"), "-b", "other"], check=True)
     done = place.tenuto("flow", "initialize_workflow", "T-1", at=tmp_path / f"tree-{VALUE}")
-    assert done.returncode == 4 and "[holds-a-secret]: the name of this work tree holds the value of MY_TOKEN, which is secret" in done.stderr
+    assert (
+        done.returncode == 4
+        and "[holds-a-secret]: the name of this work tree holds the value of MY_TOKEN, which is secret" in done.stderr
+    )
 
 
-@pytest.mark.parametrize("words", [("status", VALUE), ("staged", VALUE), (VALUE,), ("context", "--json", f"INIT task: {VALUE}")])
+@pytest.mark.parametrize(
+    "words", [("status", VALUE), ("staged", VALUE), (VALUE,), ("context", "--json", f"INIT task: {VALUE}")]
+)
 def test_what_is_refused_is_named_without_it(place: Place, words: tuple[str, ...]) -> None:
     done = place.tenuto(*words)
     assert done.returncode != 0 and done.stdout + done.stderr
@@ -124,7 +156,15 @@ BEGIN = {
 LOOK = {
     ".feature-state.json": ("feature", "resume"),
     ".agents/tmp/state.json": ("staged", "stop"),
-    ".ai-workspace/T-1/flow-state.json": ("flow", "update_delegation", "T-1", "--agent", "deep_research", "--task", "a"),
+    ".ai-workspace/T-1/flow-state.json": (
+        "flow",
+        "update_delegation",
+        "T-1",
+        "--agent",
+        "deep_research",
+        "--task",
+        "a",
+    ),
     MANIFEST: ("context", "START_PHASE phase: spec task: y"),
 }
 
@@ -223,14 +263,19 @@ def test_a_document_that_somebody_changed_is_named_and_left_alone(place: Place, 
     place.write(SPEC, "x" * filler + f"the key is {VALUE}\n")
     for words in (("context", "STORE phase: spec task: y content: newer"), ("repair",)):
         done = place.tenuto(*words)
-        assert done.returncode in (1, 4) and f"{SPEC} holds the value of MY_TOKEN, which is secret" in done.stdout + done.stderr
+        assert (
+            done.returncode in (1, 4)
+            and f"{SPEC} holds the value of MY_TOKEN, which is secret" in done.stdout + done.stderr
+        )
     assert place.holders() == [SPEC]
     place.write(SPEC, "the key is elsewhere\n")
     assert place.tenuto("context", "STORE phase: spec task: y content: newer").returncode == 0
 
 
 @pytest.mark.parametrize("filler", [0, 1 << 18])
-def test_a_file_that_is_said_to_be_made_is_recorded_without_its_text(place: Place, filler: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_said_to_be_made_is_recorded_without_its_text(
+    place: Place, filler: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_TOKEN", VALUE)
     place.tenuto("feature", "start", "z", "--session", "s")
     place.write("docs/made.md", "x" * filler + VALUE)
@@ -273,7 +318,11 @@ def test_settings_that_are_not_committed_hold_in_a_work_tree_of_its_own(place: P
     """An agent's hooks run there."""
     place.write("a.txt", "a")
     git = ["git", "-c", "user.name=user", "-c", "user.email=user@localhost"]
-    for words in (["add", "a.txt"], ["commit", "-q", "-m", "begin"], ["worktree", "add", "-q", str(tmp_path / "linked")]):
+    for words in (
+        ["add", "a.txt"],
+        ["commit", "-q", "-m", "begin"],
+        ["worktree", "add", "-q", str(tmp_path / "linked")],
+    ):
         subprocess.run([*git, *words], cwd=place.root, check=True, capture_output=True)
     place.tenuto("feature", "start", "z", "--session", "s", at=tmp_path / "linked")
     place.hook("SubagentStart", at=tmp_path / "linked")
@@ -310,7 +359,6 @@ def test_until_then_nobody_who_knows_it_says_it(place: Place) -> None:
     assert "with [secret]" in place.tenuto("show", "z").stdout
 
 
-
 def test_nor_does_an_mcp_server(place: Place) -> None:
     slipped = tenuto.open(str(place.root)).context
     slipped.init("y")
@@ -318,7 +366,7 @@ def test_nor_does_an_mcp_server(place: Place) -> None:
 
     async def conversation(ask: Asking) -> None:
         read = await ask.client.read_resource("tenuto://y/spec")
-        assert "the key is [secret]" in read.contents[0].text  # type: ignore[union-attr]
+        assert "the key is [secret]" in text_of(read.contents[0])
         assert "the key is [secret]" in (await ask("query", question="key"))["passages"][0]["text"]
 
     talk(place.root, conversation, MY_TOKEN=VALUE)
@@ -343,7 +391,9 @@ def handed_out(place: Place) -> None:
 
 def test_what_is_reported_is_kept_without_it(place: Place) -> None:
     handed_out(place)
-    done = place.tenuto("report", "x", "architect-1-architect-1", "--reply", "-", given=f"the key is {VALUE}\nERROR: {VALUE}\n")
+    done = place.tenuto(
+        "report", "x", "architect-1-architect-1", "--reply", "-", given=f"the key is {VALUE}\nERROR: {VALUE}\n"
+    )
     assert "ERROR" in done.stdout + done.stderr
     assert place.holders() == []
 
@@ -392,7 +442,8 @@ def test_an_mcp_server_hears_of_what_is_declared_later(place: Place) -> None:
 
 
 def absorbed(place: Place, value: str, note: str, add: bool = True) -> str:
-    """A state file of a flow, in which somebody wrote `note`, as JSON spells it; returns what the next command makes of it."""
+    """A state file of a flow, in which somebody wrote `note`, as JSON spells it; returns what the next command makes
+    of it."""
     place.environment["MY_TOKEN"] = value
     path = ".ai-workspace/T-1/flow-state.json"
     place.tenuto("flow", "initialize_workflow", "T-1", "--context_summary", "a")
@@ -403,9 +454,14 @@ def absorbed(place: Place, value: str, note: str, add: bool = True) -> str:
     return str(loads((place.root / path).read_text())["note"])
 
 
-@pytest.mark.parametrize(("value", "note"), [
-    ("abc/def+12", r"abc\/def+12"), ("<b>é-12345", r"\u003cb\u003E\u00E9-12345"), ('it"s back\\slash', r'it\"s back\\slash'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "note"),
+    [
+        ("abc/def+1234", r"abc\/def+1234"),
+        ("<b>é-1234567", r"\u003cb\u003E\u00E9-1234567"),
+        ('it"s back\\slash', r"it\"s back\\slash"),
+    ],
+)
 def test_a_state_file_may_spell_it_in_any_way_of_json(place: Place, value: str, note: str) -> None:
     assert absorbed(place, value, f"key {note}.") == "key [secret]."
     for path in (place.root / ".git" / "tenuto").rglob("*"):
@@ -418,11 +474,6 @@ def test_a_secret_of_many_lines_is_no_secret_of_every_bracket(place: Place) -> N
     assert absorbed(place, value, "harmless") == "harmless"
 
 
-@pytest.mark.parametrize("value", ["secret", "[secret]", "secret]"])
-def test_a_value_that_is_part_of_the_mark_is_none(place: Place, value: str) -> None:
-    assert absorbed(place, value, f"the {value}") == f"the {value}"
-
-
 def test_what_somebody_left_on_the_shelf_when_they_were_killed_is_masked_by_the_next(place: Place) -> None:
     place.tenuto("context", "INIT task: y")
     manifest = place.root / MANIFEST
@@ -431,20 +482,25 @@ def test_what_somebody_left_on_the_shelf_when_they_were_killed_is_masked_by_the_
     place.tenuto("context", "START_PHASE phase: spec task: y")
     assert place.holders() == []
     for path, text in ((HISTORY, f"the key is {VALUE}\n"), (MANIFEST, edited)):
-        place.write(f".git/tenuto/shelf/{shelf_name(path)}", text)
+        place.write(f".git/tenuto/shelf/{displaced_name(path)}", text)
     done = place.tenuto("context", "STORE phase: spec task: y content: fine")
     assert place.holders() == [] and "late" not in done.stderr
     assert loads(manifest.read_text())["note"] == "[secret]"
 
 
 def answered(place: Place, question: str, text: str, knowing: bool) -> None:
-    environment = place.environment if knowing else {name: value for name, value in place.environment.items() if name != "MY_TOKEN"}
+    environment = (
+        place.environment
+        if knowing
+        else {name: value for name, value in place.environment.items() if name != "MY_TOKEN"}
+    )
     told = [sys.executable, "-m", "tenuto", "feature", "answer", question, text]
     subprocess.run(told, cwd=place.root, env=environment, check=True, capture_output=True)
 
 
 def test_our_own_older_text_with_one_is_nobodys_edit(place: Place) -> None:
-    """Recorded by a process without the value: on the shelf, or in place of a file that was never written, it is old, not new."""
+    """Recorded by a process without the value: on the shelf, or in place of a file that was never written, it is
+    old, not new."""
     state = place.root / ".feature-state.json"
     place.tenuto("feature", "start", "z", "--session", "s")
     answered(place, "problem", f"uses {VALUE}", knowing=False)
@@ -465,7 +521,7 @@ def test_who_does_not_know_it_takes_in_nothing_that_was_taken_in_without_it(plac
     edited = dumps({**loads((place.root / path).read_text()), "note": VALUE})
     place.write(path, edited)
     answered(place, "users", "everybody", knowing=True)
-    for left in (path, f".git/tenuto/shelf/{shelf_name(path)}"):
+    for left in (path, f".git/tenuto/shelf/{displaced_name(path)}"):
         place.write(left, edited)
         answered(place, "problem", f"another {len(left)}", knowing=False)
     told = loads((place.root / path).read_text())
@@ -500,12 +556,12 @@ def test_a_log_that_was_taken_in_and_never_replaced_loses_no_line(place: Place) 
 
 
 def test_a_number_that_looks_like_one_is_a_number(place: Place) -> None:
-    place.environment["MY_TOKEN"] = "123456"
+    place.environment["MY_TOKEN"] = "123456789012"
     path = ".feature-state.json"
     place.tenuto("feature", "start", "z", "--session", "s")
-    place.write(path, dumps({**loads((place.root / path).read_text()), "issue": 1234567}))
+    place.write(path, dumps({**loads((place.root / path).read_text()), "issue": 1234567890123}))
     assert place.tenuto("feature", "answer", "users", "everybody").returncode == 0
-    assert loads((place.root / path).read_text())["issue"] == 1234567
+    assert loads((place.root / path).read_text())["issue"] == 1234567890123
     assert loads(place.tenuto("status", "--json").stdout)["ok"]
 
 
@@ -541,7 +597,9 @@ def test_nor_is_it_said_to_who_looks_for_a_bug(place: Place, words: tuple[str, .
     assert "Traceback" in place.tenuto(*words).stderr
 
 
-@pytest.mark.parametrize("value", ["back\\slash-x", "it's\"a-key", "tab\tand-more", "e\x1bscape-1", "d\x7fel-123"])
+@pytest.mark.parametrize(
+    "value", ["back\\slash-x", "it's\"a-key-12", "tab\tAnd-more", "e\x1bscape-12345", "d\x7fel-1234567"]
+)
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_what_is_refused_quotes_it_in_no_other_spelling(place: Place, value: str, more: list[str]) -> None:
     place.environment["MY_TOKEN"] = value

@@ -11,7 +11,10 @@ import pytest
 from tenuto.errors import TenutoError
 from tests.acceptance.grounds import PIPELINE, Ground
 
-NOTES = PIPELINE.replace("roles: [{role: implementer, in: plan.md}]", "roles: [{role: implementer, in: plan.md, optional: [notes.md, kept/*.md]}]")
+NOTES = PIPELINE.replace(
+    "roles: [{role: implementer, in: plan.md}]",
+    "roles: [{role: implementer, in: plan.md, optional: [notes.md, kept/*.md]}]",
+)
 ONE_BY_ONE = "## Wave 1\n- 01-a (depends_on: none)\n## Wave 2\n- 02-b (depends_on: 01-a)\n"
 DOCUMENTS = "docs/feature/add-dark-mode"
 
@@ -89,21 +92,20 @@ def test_the_file_that_hides_work_trees_is_not_written_through_a_link(ground: Gr
 
 
 def test_what_a_fresh_tree_gets_is_not_copied_through_a_link_of_the_commit(ground: Ground) -> None:
-    """The commit says `config` is a link; in the user's tree it is a folder by now."""
+    """The commit that the run began at says `config` is a link; by now a folder with ignored files stands there."""
     (ground.root / "config").symlink_to(ground.root.parent / "outside")
     ground.git("add", "config")
     ground.git("commit", "-q", "-m", "a link")
     name = ground.start(_01="touch a", _02="touch b")
     ground.settings["setup"] = {"copy": ["config/*.local"]}
-    (ground.root / "config").unlink()
+    ground.git("rm", "-q", "config")
+    ground.git("commit", "-q", "-m", "a link no more")
     (ground.root / "config").mkdir()
     (ground.root / "config" / "x.local").write_text("mine\n")
-    ground.git("update-index", "--skip-worktree", "config")
     (ground.root / ".git" / "info" / "exclude").write_text("config/\n")
     before = outside(ground)
-    said = drive(ground, name)
+    drive(ground, name)
     assert outside(ground) == before
-    assert said.startswith("bad-folder: config is not a folder of this repository"), said
 
 
 @pytest.mark.parametrize("name", ["../outside/theirs", "/etc/hostname"])

@@ -1,4 +1,5 @@
-"""A model in somebody's session (an agent program started what asks) finds no way around a gate of a run that follows a pipeline."""
+"""A model in somebody's session (an agent program started what asks) finds no way around a gate of a run that
+follows a pipeline."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ WAYS = [
 
 def program(root: Path, words: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     around = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, "-m", "tenuto", *words], cwd=root, env=around, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "tenuto", *words], cwd=root, env=around, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture

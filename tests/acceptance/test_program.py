@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tenuto
-from tenuto.workspace.examine import examine
+from tenuto.workspace.checkup import examine
+from tests.support.terminal import start_at_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 Program = Callable[..., subprocess.CompletedProcess[str]]
@@ -28,13 +29,13 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
-    def run(*words: str, **how: object) -> subprocess.CompletedProcess[str]:
-        settings: dict[str, object] = {
+    def run(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
+        settings: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "capture_output": True,
             "text": True,
         }
-        return subprocess.run([*TENUTO, *words], check=False, **settings | how)  # type: ignore[call-overload, no-any-return]
+        return subprocess.run([*TENUTO, *words], check=False, **settings | how)
 
     assert run("context", "INIT task: Dark mode").returncode == 0
     return run
@@ -86,7 +87,7 @@ def test_verify_is_not_misled_by_writers_at_work(program: Program) -> None:
         while writer.poll() is None or not looked:
             assert [found for found in examine(opened)["findings"] if found["severity"] != "behind"] == []
             looked += 1
-        opened.journal.close()  # type: ignore[attr-defined]
+        opened.journal.close()
     assert writer.returncode == 0
 
 
@@ -108,7 +109,10 @@ def test_a_full_disk_under_standard_output_is_not_success(program: Program) -> N
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["status", "nobody", "--json"], ["run", "--help"], ["context", "LIST", "--json"]])
+@pytest.mark.parametrize(
+    "words",
+    [["list"], ["list", "--json"], ["status", "nobody", "--json"], ["run", "--help"], ["context", "LIST", "--json"]],
+)
 def test_an_answer_that_nobody_can_read_is_told_by_name(
     program: Program, monkeypatch: pytest.MonkeyPatch, words: list[str], unbuffered: str
 ) -> None:
@@ -131,8 +135,11 @@ def test_an_answer_that_was_lost_is_no_update_that_was_lost(program: Program, mo
 
 
 def test_a_journal_that_could_not_be_made_is_told_as_the_disk_that_failed(tmp_path: Path) -> None:
-    """SQLite had taken the transaction back by itself, and that there was none to take back hid why. Repeated with room, it is made."""
-    spoken = " ".join(f"'{word}'" for word in [*TENUTO, "-C", str(tmp_path), "context", "INIT task: Light mode", "--json"])
+    """SQLite had taken the transaction back by itself, and that there was none to take back hid why. Repeated with
+    room, it is made."""
+    spoken = " ".join(
+        f"'{word}'" for word in [*TENUTO, "-C", str(tmp_path), "context", "INIT task: Light mode", "--json"]
+    )
     told = subprocess.run(["sh", "-c", f"ulimit -f 64; exec {spoken}"], capture_output=True, text=True, check=False)
     assert told.returncode == 1
     assert json.loads(told.stdout)["error"]["code"] in ("disk-error", "disk-full")
@@ -153,7 +160,13 @@ def test_a_reader_that_has_seen_enough_hears_no_complaint(program: Program) -> N
 def test_a_closed_stream_changes_no_answer_and_no_file(program: Program, closed: str) -> None:
     """Daemons start programs like this. The number of a closed stream would go to the next file that is opened, which
     could be the lock or a log, and what is said would be written into it."""
-    for words, status in (("list", 0), ("status nobody", 3), ("context LIST", 0), ("context NONSENSE", 1), ("--nope", 2)):
+    for words, status in (
+        ("list", 0),
+        ("status nobody", 3),
+        ("context LIST", 0),
+        ("context NONSENSE", 1),
+        ("--nope", 2),
+    ):
         spoken = " ".join([*(f"'{part}'" for part in TENUTO), words, closed])
         told = subprocess.run(["sh", "-c", spoken], capture_output=True, text=True, check=False)
         assert told.returncode == status, words
@@ -166,9 +179,7 @@ def test_a_closed_stream_changes_no_answer_and_no_file(program: Program, closed:
 def test_at_a_terminal_a_secret_is_asked_for_unseen_and_can_be_interrupted(program: Program) -> None:
     """Ctrl-C ends with 130 and one line; what is typed is not echoed."""
     for typed, status in ((b"Dark mode\n", 0), (b"\x03", 130)):
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execv(sys.executable, [*TENUTO, "forget"])
+        started, terminal = start_at_terminal([*TENUTO, "forget"])
         shown = b""
         while b"(not shown): " not in shown:
             shown += os.read(terminal, 1024)
@@ -179,7 +190,7 @@ def test_at_a_terminal_a_secret_is_asked_for_unseen_and_can_be_interrupted(progr
         except OSError:
             pass
         os.close(terminal)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status, shown
+        assert started.wait() == status, shown
         assert b"Traceback" not in shown
         assert b"Dark mode\r\n" not in shown
     assert b"interrupted" in shown
@@ -199,7 +210,7 @@ def test_an_unexpected_error_is_one_line_with_a_hint(program: Program) -> None:
 def test_the_demo_keeps_its_promises() -> None:
     """`make demo` fails where one of them does not hold; here it must not."""
     done = subprocess.run(
-        [sys.executable, "-m", "tenuto.testing.demo", "--remove"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tenuto.demo", "--remove"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing finished ran twice" in done.stdout and "NOT KEPT" not in done.stdout

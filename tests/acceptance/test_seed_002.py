@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.bounds import worst_case
-from tenuto.core.definition.graph import seats
+from tenuto.core.budget import worst_case
+from tenuto.core.pipeline.check import seats
 from tenuto.knowledge import definitions
 from tests.property.rehearsal import Rehearsal, item
 
@@ -65,7 +65,18 @@ def all_went_well() -> Played:
     return Played()
 
 
-ON_THE_WAY = ["setup", "research", "synthesis", "spec", "design", "design-review", "planning", "implementation", "verification", "review"]  # fmt: skip
+ON_THE_WAY = [
+    "setup",
+    "research",
+    "synthesis",
+    "spec",
+    "design",
+    "design-review",
+    "planning",
+    "implementation",
+    "verification",
+    "review",
+]
 
 
 def seat(role: str, mode: str = "") -> Any:
@@ -79,7 +90,11 @@ def seat(role: str, mode: str = "") -> Any:
 def test_pattern_a_dispatches_four_at_once_and_waits_for_all(step: str) -> None:
     played = all_went_well()
     assert max(len(group) for group in played.wave_of(f"{step}-1-*")) == 4
-    last = {"research": "synthesis-1-researcher-1", "design-review": "design-review-1-ct-aggregator-1", "review": "review-1-r-aggregator-1"}[step]  # fmt: skip
+    last = {
+        "research": "synthesis-1-researcher-1",
+        "design-review": "design-review-1-ct-aggregator-1",
+        "review": "review-1-r-aggregator-1",
+    }[step]
     ended = [event["attempt"] for event in played.journal if event["type"] == "AttemptFinished"]
     members = [name for name in played.started if name.startswith(f"{step}-1-") and name != last]
     begun = next(n for n, e in enumerate(played.journal) if e["type"] == "AttemptDispatched" and e["attempt"] == last)
@@ -98,7 +113,10 @@ def test_pattern_a_retries_errors_once(step: str) -> None:
 
 @pytest.mark.parametrize("step", ["research", "design-review"])
 def test_pattern_a_with_two_outputs_goes_on_to_the_aggregator(step: str) -> None:
-    failing = {"research": ("researcher-impact", "researcher-patterns"), "design-review": ("ct-security", "ct-strategy")}[step]  # fmt: skip
+    failing = {
+        "research": ("researcher-impact", "researcher-patterns"),
+        "design-review": ("ct-security", "ct-strategy"),
+    }[step]
     played = Played({f"{step}-1-{role}-*": "ERROR" for role in failing})
     assert played.run["status"] == "completed"
 
@@ -135,8 +153,10 @@ def test_pattern_b_on_gate_error_skips_the_parallel_group_and_forwards_to_the_ag
 def test_pattern_c_replans_at_most_three_times_and_then_proceeds_with_findings(word: str) -> None:
     played = Played({"verification-*-v-aggregator-*": word})
     assert played.steps() == [
-        *ON_THE_WAY[:-1], *(["planning", "implementation", "verification"] * 3), "review",
-    ]  # fmt: skip
+        *ON_THE_WAY[:-1],
+        *(["planning", "implementation", "verification"] * 3),
+        "review",
+    ]
     assert played.run["status"] == "completed" and list(played.run["routes"].values()) == [3]
 
 
@@ -159,8 +179,8 @@ def test_pattern_c_executes_fix_tasks_and_unchanged_done_ones_do_not_run_again(f
 
 def test_pattern_c_gives_the_planner_verifier_md_in_replan_mode() -> None:
     played = Played({"verification-1-v-aggregator-*": "NEEDS_REVISION"})
-    hops = [e["hop"] for e in played.journal if e["type"] == "StepStarted" and e["step"] == "planning"]
-    assert (hops[1]["mode"], hops[1]["findings"]) == ("replan", ["verifier.md"])
+    legs = [e["leg"] for e in played.journal if e["type"] == "StepStarted" and e["step"] == "planning"]
+    assert (legs[1]["mode"], legs[1]["findings"]) == ("replan", ["verifier.md"])
 
 
 # ---- both retry budgets --------------------------------------------------------------------------------
@@ -183,7 +203,19 @@ def test_the_six_starts_are_counted_in_the_worst_case() -> None:
     assert (spec["attempts"], spec["starts"]) == (2, 6)
 
 
-@pytest.mark.parametrize("name", ["research-1-researcher-impact", "spec-1-spec", "design-review-1-ct-aggregator", "planning-1-planner", "implementation-1-implementer.1", "verification-1-v-build", "verification-1-v-aggregator", "review-1-r-aggregator"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "research-1-researcher-impact",
+        "spec-1-spec",
+        "design-review-1-ct-aggregator",
+        "planning-1-planner",
+        "implementation-1-implementer.1",
+        "verification-1-v-build",
+        "verification-1-v-aggregator",
+        "review-1-r-aggregator",
+    ],
+)
 def test_an_attempt_whose_outcome_nobody_knows_is_made_once_more(name: str) -> None:
     """A power cut is nobody's verdict: wherever an ERROR is made again, or the step says so, the run goes on."""
     played = Played({f"{name}-1": "LOST"})
@@ -191,7 +223,15 @@ def test_an_attempt_whose_outcome_nobody_knows_is_made_once_more(name: str) -> N
     assert not played.run["routes"], "no way back was used up for it"
 
 
-@pytest.mark.parametrize(("words", "status"), [(("LOST", "LOST"), "paused"), (("LOST", "ERROR"), "paused"), (("ERROR", "LOST"), "paused"), (("ERROR", "ERROR"), "failed")])
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("LOST", "LOST"), "paused"),
+        (("LOST", "ERROR"), "paused"),
+        (("ERROR", "LOST"), "paused"),
+        (("ERROR", "ERROR"), "failed"),
+    ],
+)
 def test_lost_attempts_and_errors_share_the_budget_of_two_attempts(words: tuple[str, str], status: str) -> None:
     """No run fails because its machine did: it waits for a person, who has it tried again."""
     played = Played({f"spec-1-spec-{number}": word for number, word in enumerate(words, 1)})
@@ -210,8 +250,8 @@ def test_ct_aggregator_routes_to_designer_with_the_review_then_full_ct_rerun() -
     played = Played({"design-review-1-ct-aggregator-1": "NEEDS_REVISION"})
     assert played.steps()[4:8] == ["design", "design-review", "design", "design-review"]
     assert played.count("design-review-2-ct-*") == 5
-    hop = [e["hop"] for e in played.journal if e["type"] == "StepStarted" and e["step"] == "design"][1]
-    assert hop["findings"] == ["design_critical_review.md"]
+    leg = [e["leg"] for e in played.journal if e["type"] == "StepStarted" and e["step"] == "design"][1]
+    assert leg["findings"] == ["design_critical_review.md"]
 
 
 def test_ct_aggregator_twice_proceeds_to_planning_with_unresolved_tensions_as_constraints() -> None:
@@ -228,8 +268,9 @@ def test_v_aggregator_routes_to_planner_then_implementers_then_full_v_rerun() ->
     assert played.steps()[8:12] == ["verification", "planning", "implementation", "verification"]
     assert played.count("verification-2-v-*") == 5
     assert [n for n in played.started if n.startswith("implementation-2-")] == [
-        "implementation-2-implementer.2-1", "implementation-2-implementer.3-1",
-    ]  # fmt: skip
+        "implementation-2-implementer.2-1",
+        "implementation-2-implementer.3-1",
+    ]
 
 
 def test_r_aggregator_routes_to_the_implementers_once_then_escalates_to_a_full_replan() -> None:
@@ -255,15 +296,25 @@ def test_r_aggregator_still_unhappy_after_the_replan_fails_with_the_summary() ->
 def test_r_security_is_retried_once_then_goes_to_the_planner_then_halts() -> None:
     played = Played({"review-*-r-security-*": "ERROR"})
     assert played.steps()[9:] == [
-        "review", "review", "planning", "implementation", "verification", "review",
-    ]  # fmt: skip
-    assert [n for n in played.started if n.startswith("review-2-")] == ["review-2-r-security-1", "review-2-r-security-2", "review-2-r-aggregator-1"]  # fmt: skip
+        "review",
+        "review",
+        "planning",
+        "implementation",
+        "verification",
+        "review",
+    ]
+    assert [n for n in played.started if n.startswith("review-2-")] == [
+        "review-2-r-security-1",
+        "review-2-r-security-2",
+        "review-2-r-aggregator-1",
+    ]
     assert played.run["status"] == "failed" and "r-security" in played.last_line
 
 
 @pytest.mark.parametrize("role", ["v-tests", "v-tasks", "v-feature", "r-quality", "r-testing"])
 def test_all_sub_agents_route_through_their_aggregator(role: str) -> None:
-    """A member's NEEDS_REVISION starts nothing by itself; the aggregator still runs, and the cluster's rule counts it."""
+    """A member's NEEDS_REVISION starts nothing by itself; the aggregator still runs, and the cluster's rule counts
+    it."""
     step = "verification" if role.startswith("v-") else "review"
     played = Played({f"{step}-1-{role}-1": "NEEDS_REVISION"})
     assert played.count(f"{step}-1-{role}-*") == 1 and played.count(f"{step}-1-{role[0]}-aggregator-1") == 1
@@ -313,8 +364,9 @@ def test_implementer_error_is_recorded_the_rest_waited_for_and_verification_foll
     """Not retried; the wave's others still run, no later wave starts; NEEDS_REVISION is treated as ERROR."""
     played = Played({"implementation-1-implementer.1-*": word})
     assert [n for n in played.started if n.startswith("implementation-1-")] == [
-        "implementation-1-implementer.1-1", "implementation-1-implementer.2-1",
-    ]  # fmt: skip
+        "implementation-1-implementer.1-1",
+        "implementation-1-implementer.2-1",
+    ]
     assert played.steps()[8] == "verification" and played.run["items"]["3"]["status"] != "completed"
 
 
@@ -424,9 +476,15 @@ def test_planner_limits_are_warnings_or_needs_revision_under_strict_plan() -> No
     items = [item("1", files=("a.py", "b.py", "c.py", "d.py"))]
     said = "item 1 has 4 production files; the limit is 3"
     warned = Played(items=items)
-    assert [e["notes"] for e in warned.journal if e["type"] == "ItemsPlanned"] == [[said]] and warned.run["status"] == "completed"
+    assert [e["notes"] for e in warned.journal if e["type"] == "ItemsPlanned"] == [[said]] and warned.run[
+        "status"
+    ] == "completed"
     strict = Played(items=items, switches={"strict_plan": True})
-    ends = [(e["verdict"], e["summary"]) for e in strict.journal if e["type"] == "StepEnded" and e["step"] == "implementation"]
+    ends = [
+        (e["verdict"], e["summary"])
+        for e in strict.journal
+        if e["type"] == "StepEnded" and e["step"] == "implementation"
+    ]
     assert ends[0] == ("NEEDS_REVISION", said) and not strict.count("implementation-1-*")
 
 

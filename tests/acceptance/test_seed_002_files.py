@@ -15,20 +15,44 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.actions import _tier
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import start
+from tenuto.agents.roster import Roster
+from tenuto.engine.actions import _tier
+from tenuto.engine.begin import start
+from tenuto.engine.loop import Engine
 
 D = "docs/feature/add-dark-mode"
 TREE = [
-    "analysis.md", "ct-review/ct-maintainability.md", "ct-review/ct-scalability.md", "ct-review/ct-security.md",
-    "ct-review/ct-strategy.md", "decisions.md", "design.md", "design_critical_review.md", "feature.md", "initial-request.md",
-    "memory.md", "plan.md", "research/architecture.md", "research/dependencies.md", "research/impact.md", "research/patterns.md",
-    "review.md", "review/knowledge-suggestions.md", "review/r-knowledge.md", "review/r-quality.md", "review/r-security.md",
-    "review/r-testing.md", "tasks/01-a.md", "tasks/02-b.md", "tasks/03-docs.md", "verification/v-build.md", "verification/v-feature.md",
-    "verification/v-tasks.md", "verification/v-tests.md", "verifier.md",
-]  # fmt: skip
+    "analysis.md",
+    "ct-review/ct-maintainability.md",
+    "ct-review/ct-scalability.md",
+    "ct-review/ct-security.md",
+    "ct-review/ct-strategy.md",
+    "decisions.md",
+    "design.md",
+    "design_critical_review.md",
+    "feature.md",
+    "initial-request.md",
+    "memory.md",
+    "plan.md",
+    "research/architecture.md",
+    "research/dependencies.md",
+    "research/impact.md",
+    "research/patterns.md",
+    "review.md",
+    "review/knowledge-suggestions.md",
+    "review/r-knowledge.md",
+    "review/r-quality.md",
+    "review/r-security.md",
+    "review/r-testing.md",
+    "tasks/01-a.md",
+    "tasks/02-b.md",
+    "tasks/03-docs.md",
+    "verification/v-build.md",
+    "verification/v-feature.md",
+    "verification/v-tasks.md",
+    "verification/v-tests.md",
+    "verifier.md",
+]
 TEMPLATE = """# Operational Memory
 
 ## Artifact Index
@@ -103,7 +127,7 @@ answers:
     files: {{}}
   - for: {{role: "*"}}
     run: "{seen}"
-"""
+"""  # noqa: E501
 
 
 class Made:
@@ -122,7 +146,7 @@ class Made:
         watcher = lambda run, fresh: self.told.extend(
             f"{run['attempts'][n]['step']}: {run['attempts'][n]['role']}" for n in fresh
         )
-        self.run = Engine(self.workspace, self.name, Crew(f"scripted:{script}"), {}, watcher).drive()
+        self.run = Engine(self.workspace, self.name, Roster(f"scripted:{script}"), {}, watcher).drive()
         with self.workspace.journal.read() as reader:
             self.events: list[Any] = list(reader.events(self.name))
 
@@ -142,7 +166,10 @@ def made(tmp_path_factory: pytest.TempPathFactory, _only_the_test: None) -> Made
 
 
 def test_the_run_completes_after_one_design_revision_and_one_replan(made: Made) -> None:
-    assert made.run["status"] == "completed", (made.run["failure"], [(n, a["summary"]) for n, a in made.run["attempts"].items() if a["verdict"] == "ERROR"])  # fmt: skip
+    assert made.run["status"] == "completed", (
+        made.run["failure"],
+        [(n, a["summary"]) for n, a in made.run["attempts"].items() if a["verdict"] == "ERROR"],
+    )
     steps = [visit["step"] for visit in made.run["visits"]]
     assert steps.count("design") == 2 and steps.count("verification") == 2
 
@@ -226,20 +253,23 @@ def test_validate_warns_when_a_sequential_agent_did_not_write_memory_and_stops_n
 # ---- what agents are given -----------------------------------------------------------------------------
 
 INPUTS = {
-    "research-1-researcher-impact-1": [], "synthesis-1-researcher-1": ["research/architecture.md", "research/patterns.md"],
-    "spec-1-spec-1": ["analysis.md"], "design-1-designer-1": ["analysis.md", "feature.md"],
+    "research-1-researcher-impact-1": [],
+    "synthesis-1-researcher-1": ["research/architecture.md", "research/patterns.md"],
+    "spec-1-spec-1": ["analysis.md"],
+    "design-1-designer-1": ["analysis.md", "feature.md"],
     "design-2-designer-1": ["analysis.md", "feature.md", "design_critical_review.md"],
     "design-review-1-ct-security-1": ["design.md", "feature.md"],
     "design-review-1-ct-aggregator-1": ["ct-review/ct-security.md", "ct-review/ct-strategy.md", "design.md"],
     "planning-1-planner-1": ["analysis.md", "feature.md", "design.md", "design_critical_review.md"],
-    "planning-2-planner-1": ["verifier.md"], "implementation-1-implementer.01-a-1": ["tasks/01-a.md", "feature.md", "design.md"],
+    "planning-2-planner-1": ["verifier.md"],
+    "implementation-1-implementer.01-a-1": ["tasks/01-a.md", "feature.md", "design.md"],
     "verification-1-v-build-1": ["feature.md", "design.md", "plan.md", "tasks/01-a.md"],
     "verification-1-v-tests-1": ["verification/v-build.md"],
     "verification-1-v-tasks-1": ["verification/v-build.md", "plan.md", "tasks/02-b.md"],
     "verification-1-v-feature-1": ["verification/v-build.md", "feature.md"],
     "verification-1-v-aggregator-1": ["verification/v-build.md", "verification/v-feature.md"],
     "review-1-r-aggregator-1": ["review/r-quality.md", "review/r-knowledge.md", "review/knowledge-suggestions.md"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("attempt", INPUTS)
@@ -288,11 +318,16 @@ def test_only_failing_items_run_again_in_the_replan_loop(made: Made) -> None:
 @pytest.mark.parametrize(
     ("files", "tier"),
     [
-        ({"src/login.py": 1}, "Full"), ({f"src/{n}.py": 1 for n in range(11)}, "Full"), ({"src/a.py": 501}, "Full"),
-        ({f"docs/{n}.md": 40 for n in range(5)}, "Lightweight"), ({"src/a.py": 20, "src/b.py": 30}, "Lightweight"),
-        ({"src/a.py": 51}, "Standard"), ({f"src/{n}.py": 1 for n in range(4)}, "Standard"), ({"auth.md": 1}, "Full"),
+        ({"src/login.py": 1}, "Full"),
+        ({f"src/{n}.py": 1 for n in range(11)}, "Full"),
+        ({"src/a.py": 501}, "Full"),
+        ({f"docs/{n}.md": 40 for n in range(5)}, "Lightweight"),
+        ({"src/a.py": 20, "src/b.py": 30}, "Lightweight"),
+        ({"src/a.py": 51}, "Standard"),
+        ({f"src/{n}.py": 1 for n in range(4)}, "Standard"),
+        ({"auth.md": 1}, "Full"),
     ],
-)  # fmt: skip
+)
 def test_determine_review_tier(tmp_path: Path, files: dict[str, int], tier: str) -> None:
     """Full: a security-relevant path, more than 10 files or 500 lines; Lightweight: documentation only, or at most 3
     files and 50 lines; else Standard. Committed or not, since the run's start; always with the reason."""
@@ -319,9 +354,14 @@ def program(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     package = str(Path(__file__).resolve().parents[2])
     environment = {**os.environ, "PYTHONPATH": package}
     return subprocess.run(
-        [sys.executable, "-m", "tenuto", *words], cwd=root, env=environment, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "tenuto", *words],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -9,10 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LISTED = [line.split() for line in (ROOT / "tests" / "system-tools.txt").read_text().splitlines() if line[:1].isalpha()]
@@ -76,6 +79,81 @@ def test_the_chosen_python_is_not_second_guessed(machine: Machine) -> None:
     machine.add("python3", f'exec "{sys.executable}" "$@"')
     assert machine.run("find-python").returncode == 0
     assert machine.run("find-python", PYTHON="python9").returncode == 1
+
+
+def test_a_version_is_looked_for_on_the_path_and_where_version_managers_keep_theirs(machine: Machine) -> None:
+    """What carries its name and is another is not taken for it."""
+    home = machine.programs / "home"
+    machine.add("python3.99", f'exec "{sys.executable}" "$@"')
+    told = machine.run("find-python", "3.99", HOME=str(home))
+    assert (told.returncode, told.stderr) == (1, "error: there is no Python 3.99 with venv and pip on this machine\n")
+    kept = home / ".pyenv" / "versions" / "3.99.1" / "bin"
+    kept.mkdir(parents=True)
+    (kept / "python").write_text('#!/bin/sh\necho "$0"\n')
+    (kept / "python").chmod(0o755)
+    assert machine.run("find-python", "3.99", HOME=str(home)).stdout == f"{kept}/python\n"
+
+
+def test_what_is_supported_is_what_is_run_everywhere() -> None:
+    """One list, in pyproject.toml; `make test-all` reads it there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [entry.rsplit(" ", 1)[1] for entry in project["classifiers"] if " :: Python :: 3." in entry]
+    workflow: Any = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "test.yml").read_text())
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == listed
+    assert project["requires-python"] == f">={listed[0]}"
+    finder = (ROOT / "scripts" / "find-python").read_text()
+    assert all(f"python{version}" in finder for version in listed)
+
+
+@pytest.fixture
+def pythons(tmp_path: Path) -> Path:
+    """A project of three Pythons: one that is here, one that Debian has, one that nobody has."""
+    project = tmp_path / "project"
+    (project / "scripts").mkdir(parents=True)
+    shutil.copy(ROOT / "scripts" / "test-all", project / "scripts")
+    listed = ("3.11", "3.98", "3.99")
+    (project / "pyproject.toml").write_text("".join(f'"Programming Language :: Python :: {one}",\n' for one in listed))
+    scripts = {
+        "system-tools": "exit 0",
+        "agent-programs": "exit 0",
+        "find-python": '[ "$1" = 3.11 ] && echo /a/python3.11',
+        # Its Python answers to `-c` with a version, and to `-m pytest` with what the test says.
+        "set-up": "mkdir -p $VENV/bin; cp scripts/python $VENV/bin/python",
+        "python": 'case "$1" in -c) echo 3.11.7 ;; *) echo "$*"; cat outcome; exit "$(cat status)" ;; esac',
+        "unstable": 'case "$1 $2" in "prepare 3.99") echo not as root; exit 1 ;; "test 3.98") echo 2 passed ;; esac',
+    }
+    for name, script in scripts.items():
+        (project / "scripts" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (project / "scripts" / name).chmod(0o755)
+    (project / "outcome").write_text("3 passed\n")
+    (project / "status").write_text("0")
+    return project
+
+
+def run_all(project: Path, *words: str) -> tuple[int, str]:
+    done = subprocess.run([project / "scripts" / "test-all", *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def test_the_tests_run_on_every_python_and_what_could_not_be_run_is_said(pythons: Path) -> None:
+    status, out = run_all(pythons, "-k", "journal")
+    assert "-m pytest -n auto -k journal" in out
+    assert (status, out.splitlines()[-4:]) == (
+        0,
+        [
+            "Tests on the supported Pythons:",
+            "  3.11  3.11.7: 3 passed",
+            "  3.98  in Debian unstable, without tests/real: 2 passed",
+            "  3.99  not run: not on this machine; not as root",
+        ],
+    )
+
+
+def test_a_failure_on_one_python_is_a_failure(pythons: Path) -> None:
+    (pythons / "outcome").write_text("1 failed, 2 passed\n")
+    (pythons / "status").write_text("1")
+    status, out = run_all(pythons)
+    assert status == 1 and "  3.11  3.11.7: 1 failed, 2 passed\n  3.98  in Debian" in out
 
 
 def test_missing_programs_are_installed_as_root_with_apt(machine: Machine) -> None:

@@ -40,9 +40,13 @@ def tenuto(repository: Path, *words: str, given: Any = None, **environment: str)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "TENUTO"))}
     return subprocess.run(
         [sys.executable, "-m", "tenuto", *words],
-        cwd=repository, text=True, capture_output=True, check=False, env=inherited | environment,
+        cwd=repository,
+        text=True,
+        capture_output=True,
+        check=False,
+        env=inherited | environment,
         input=json.dumps(given) if given is not None else "",
-    )  # fmt: skip
+    )
 
 
 def state(repository: Path, path: str) -> Any:
@@ -83,7 +87,8 @@ def test_an_adopted_file_is_nobodys_late_write(repository: Path, path: str) -> N
     assert tenuto(repository, "adopt").returncode == 0
     for _ in range(2):
         answer = tenuto(repository, *GO_ON[path])
-        assert (answer.returncode, answer.stderr) == (0, "")
+        assert answer.returncode == 0
+        assert answer.stderr in ("", "tenuto: nothing was changed: webSearch had this value before\n")
     history = json.loads(tenuto(repository, "--json", "history").stdout)
     assert "EditAbsorbed" not in json.dumps(history)
     assert state(repository, path)["theirs"] == {"kept": True}
@@ -91,24 +96,45 @@ def test_an_adopted_file_is_nobodys_late_write(repository: Path, path: str) -> N
 
 FROM_BEFORE: dict[str, Any] = {
     FLOW: {
-        "workflow_id": "T-1", "phase": "planning", "started_at": "2025-06-29T10:30:00Z", "updated_at": "2025-06-29T11:00:00Z",
-        "current_step": "execute_step_3", "completed_phases": ["understanding"], "next_actions": ["proceed_to_next_step"],
-        "agent_history": [], "user_checkpoints": [], "commits_created": [], "context_summary": "Old", "quality_gates": {},
+        "workflow_id": "T-1",
+        "phase": "planning",
+        "started_at": "2025-06-29T10:30:00Z",
+        "updated_at": "2025-06-29T11:00:00Z",
+        "current_step": "execute_step_3",
+        "completed_phases": ["understanding"],
+        "next_actions": ["proceed_to_next_step"],
+        "agent_history": [],
+        "user_checkpoints": [],
+        "commits_created": [],
+        "context_summary": "Old",
+        "quality_gates": {},
         "theirs": {"kept": True},
     },
     STAGED: {
-        "version": 2, "task": "Old", "status": "in_progress", "currentStage": "PLAN", "currentPhase": "1.2",
-        "pipelineProfile": "thorough", "stages": {"PLAN": {"status": "pending", "phases": {}}}, "theirs": {"kept": True},
+        "version": 2,
+        "task": "Old",
+        "status": "in_progress",
+        "currentStage": "PLAN",
+        "currentPhase": "1.2",
+        "pipelineProfile": "thorough",
+        "stages": {"PLAN": {"status": "pending", "phases": {}}},
+        "theirs": {"kept": True},
     },
     FEATURE: {
         "currentFeature": {"name": "old", "description": "Old", "phase": "spec"},
         "phases": {
-            "discovery": "completed", "spec": "in_progress", "plan": "pending", "approval": "pending",
-            "implementation": "pending", "test": "pending", "commit": "pending",
+            "discovery": "completed",
+            "spec": "in_progress",
+            "plan": "pending",
+            "approval": "pending",
+            "implementation": "pending",
+            "test": "pending",
+            "commit": "pending",
         },
-        "tasks": [], "theirs": {"kept": True},
+        "tasks": [],
+        "theirs": {"kept": True},
     },
-}  # fmt: skip
+}
 
 
 def test_a_phase_that_is_no_review_takes_none(repository: Path) -> None:
@@ -128,7 +154,9 @@ def test_nobody_begins_a_task_that_somebody_else_begins(repository: Path) -> Non
     assert not (repository / STAGED).exists()
 
 
-@pytest.mark.parametrize("name", ["state_m\u0430nager", "St\u0430t\u0435 M\u0430n\u0430g\u0435r", "statemgr", "\uff53tate-manager"])
+@pytest.mark.parametrize(
+    "name", ["state_m\u0430nager", "St\u0430t\u0435 M\u0430n\u0430g\u0435r", "statemgr", "\uff53tate-manager"]
+)
 def test_the_state_manager_is_refused_in_any_spelling(repository: Path, name: str) -> None:
     tenuto(repository, *BEGIN[FLOW])
     answer = tenuto(repository, "flow", "update_delegation", "T-1", "--agent", name, "--task", "t")

@@ -8,16 +8,16 @@ from typing import Any, get_args
 import pytest
 
 from tenuto.core.decide import decide
-from tenuto.core.fold import apply, new_repo, new_run
-from tenuto.core.records import Status
-from tenuto.dialects import context, feature_docs, feature_state, flow, staged
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_repo, new_run
+from tenuto.core.records.run import Status
+from tenuto.dialects import dialect_named
+from tenuto.names import DIALECTS
+from tenuto.views import Views
 from tests.acceptance.rehearsing import FILES, validate
 
-DIALECTS: dict[str, Any] = {
-    "context": context, "flow": flow, "staged": staged, "feature_state": feature_state, "feature_docs": feature_docs,
-}  # fmt: skip
 WORKFLOW = {"context": "orchestrate", "flow": "ticket", "staged": "staged-standard", "feature_state": "feature-dev"}
-SWITCHES = {"switches": {"tests": True, "docs": True}, "steps": []}
+SWITCHES: Any = {"switches": {"tests": True, "docs": True}, "steps": []}
 # How a run comes to have each status; the two that no command leads to are set.
 LEADING: dict[str, list[dict[str, Any]]] = {
     "created": [],
@@ -35,35 +35,55 @@ LEADING: dict[str, list[dict[str, Any]]] = {
     "cancelled": [{"do": "Cancel"}],
 }
 SHOWN_BY_STAGED = {
-    "created": "pending", "running": "in_progress", "restarting": "restarting", "paused": "stopped", "parked": "stopped",
-    "cancelled": "stopped", "stopped": "stopped", "waiting_gate": "blocked", "blocked": "blocked", "completed": "completed",
-    "poc-complete": "completed", "graduated": "completed", "failed": "failed",
-}  # fmt: skip
+    "created": "pending",
+    "running": "in_progress",
+    "restarting": "restarting",
+    "paused": "stopped",
+    "parked": "stopped",
+    "cancelled": "stopped",
+    "stopped": "stopped",
+    "waiting_gate": "blocked",
+    "blocked": "blocked",
+    "completed": "completed",
+    "poc-complete": "completed",
+    "graduated": "completed",
+    "failed": "failed",
+}
 SHOWN_BY_CONTEXT = {
-    "created": "running", "running": "running", "restarting": "running", "paused": "paused", "stopped": "paused",
-    "blocked": "paused", "parked": "paused", "waiting_gate": "waiting_gate", "completed": "completed", "failed": "failed",
-    "cancelled": "failed", "poc-complete": "poc-complete", "graduated": "graduated",
-}  # fmt: skip
+    "created": "running",
+    "running": "running",
+    "restarting": "running",
+    "paused": "paused",
+    "stopped": "paused",
+    "blocked": "paused",
+    "parked": "paused",
+    "waiting_gate": "waiting_gate",
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "failed",
+    "poc-complete": "poc-complete",
+    "graduated": "graduated",
+}
 
 
 def render(dialect: str, status: str) -> dict[str, Any]:
     """Every JSON file of a run that came to have this status."""
-    module, run, repo = DIALECTS[dialect], new_run(), new_repo()
-    begun: Any = {"name": "Dark mode", "settings": {}}
-    told = (
-        module.begin("dark-mode", begun, SWITCHES, "")
-        if hasattr(module, "begin")
-        else {"place": module.place("dark-mode", "")}
-    )
+    view, run, repo = Views()[dialect], new_run(), new_repo()
+    beginning: Any = dialect_named(dialect).begin("dark-mode", "Dark mode", {}, SWITCHES, "")
     start = {
-        "do": "StartRun", "run": "dark-mode", "name": "Dark mode", "request": "Dark mode", "mode": "poc",
-        "pipeline": {"name": WORKFLOW.get(dialect, "eight-step"), "hash": None}, "dialects": {dialect: told.pop("place")}, **told,
-    }  # fmt: skip
+        "do": "StartRun",
+        "run": "dark-mode",
+        "name": "Dark mode",
+        "request": "Dark mode",
+        "mode": "poc",
+        "pipeline": {"name": WORKFLOW.get(dialect, "eight-step"), "hash": None},
+        "dialects": {dialect: beginning.pop("place")},
+        **beginning,
+    }
     started = False
     for command in (start, *LEADING[status]):
-        for event in decide(
-            None, repo, run if started else None, {"at": "2026-11-15T10:00:00.000Z", "by": "test", **command}
-        ):
+        stamped: Any = {"at": "2026-11-15T10:00:00.000Z", "by": "test", **command}
+        for event in decide(None, repo, run if started else None, stamped):
             apply(run, event)
         started = True
     if status in ("created", "restarting"):
@@ -72,8 +92,7 @@ def render(dialect: str, status: str) -> dict[str, Any]:
     for path in (".agents/tmp/state.json", ".feature-state.json", "docs/orchestrator/context/current-task.md"):
         repo["owners"][path] = "dark-mode"
     return {
-        path: body if not path.endswith(".json") else json.loads(body)
-        for path, body in module.render(run, repo).items()
+        path: body if not path.endswith(".json") else json.loads(body) for path, body in view.render(run, repo).items()
     }
 
 

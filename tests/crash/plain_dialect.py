@@ -19,7 +19,7 @@ def render(run: Any, repo: Any) -> dict[str, bytes]:
     return {f"docs/{run['id']}.json": pretty(shown).encode()}
 
 
-def read(run: Any, path: str, before: bytes, after: bytes) -> list[Any]:
+def read(run: Any, path: str, before: bytes, after: bytes, around: Any) -> list[Any]:
     old, new = loads_strict(before), loads_strict(after)
     if not isinstance(new, dict):
         raise Refused("not-an-object", f"{path} holds no object")
@@ -42,6 +42,8 @@ def log(run: Any, events: list[Any]) -> dict[str, bytes]:
 PLAIN: Any = SimpleNamespace(
     name="plain",
     missing="rewrite",
+    stand_in={},
+    dispensable=(),
     render=render,
     read=read,
     log=log,

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from tenuto.supervise import attempts
-from tenuto.testing import rogues
-from tenuto.testing.yard import Yard, python
+from tests.support import rogues
+from tests.support.sandbox import Sandbox, python
 
 PACKAGE = str(Path(attempts.__file__).parents[2])
 
@@ -74,33 +74,33 @@ os._exit(mine is None)
 def test_supervisors_and_a_void_race_and_the_agent_runs_once_or_never(tmp_path: Path) -> None:
     """Two launches of the same attempt and a void, all three processes just started: who wins is chance,
     and what the void was told is what happened."""
-    with Yard(str(tmp_path), cap=8) as yard:
-        log = Path(yard.work, "log")
+    with Sandbox(str(tmp_path), cap=8) as sandbox:
+        log = Path(sandbox.work, "log")
         agent = ["sh", "-c", f'echo "$TENUTO_ATTEMPT" >> {log}']
         voids: dict[str, subprocess.Popen[bytes]] = {}
         for number in range(60):
             name = f"race-{number}"
-            directory = yard.directory(name)
-            spec = yard.spec(name, agent, env={"PATH": "/usr/bin:/bin"})
+            directory = sandbox.directory(name)
+            spec = sandbox.spec(name, agent, env={"PATH": "/usr/bin:/bin"})
             attempts.prepare(directory, spec)
             attempts.launch(directory, spec)
             voids[name] = subprocess.Popen(python(VOID, PACKAGE, directory))
             attempts.launch(directory, spec)
         won = {name: process.wait() == 0 for name, process in voids.items()}
-        yard.await_supervisors()
+        sandbox.await_supervisors()
         ran = log.read_text().split()
         for name, void in won.items():
-            assert ran.count(yard.prefix + name) == (0 if void else 1)
-            assert attempts.inspect(yard.directory(name))["state"] == ("void" if void else "finished")
+            assert ran.count(sandbox.prefix + name) == (0 if void else 1)
+            assert attempts.inspect(sandbox.directory(name))["state"] == ("void" if void else "finished")
 
 
 def test_a_void_where_nothing_was_launched_holds_for_ever(tmp_path: Path) -> None:
     """An orchestrator that wakes up late launches what another has given up: nothing is started."""
-    with Yard(str(tmp_path)) as yard:
-        directory = yard.directory("a")
+    with Sandbox(str(tmp_path)) as sandbox:
+        directory = sandbox.directory("a")
         assert attempts.inspect(directory)["state"] == "absent"
         assert attempts.void(directory)
         assert attempts.void(directory)
-        yard.launch("a", rogues.command("obey", yard.fifo))
-        yard.await_supervisors()
+        sandbox.launch("a", rogues.command("obey", sandbox.fifo))
+        sandbox.await_supervisors()
         assert attempts.inspect(directory)["state"] == "void"

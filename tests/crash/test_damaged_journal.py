@@ -10,8 +10,10 @@ import pytest
 import tenuto
 from tenuto.encoding import dumps
 from tenuto.errors import Damaged
-from tenuto.stores.tables import SqliteReader
-from tenuto.workspace.repair import repair
+from tenuto.stores.journal import ROW, seal
+from tenuto.stores.tables import TableReader
+from tenuto.workspace.checkup import repair, restore
+from tests.support.journals import database_of
 
 
 @pytest.fixture
@@ -31,20 +33,28 @@ def close(workspace: Any) -> None:
 def everything(workspace: Any) -> str:
     with workspace.journal.read() as reader:
         runs = reader.runs()
-        return dumps([
-            runs, reader.load("dark-mode"), list(reader.events("dark-mode")), reader.search("switch", 5),
-            [str(reader.blob(found["sha256"])) for found in reader.load("dark-mode")["artifacts"].values()],
-            [part.decode() for path, _ in reader.logs() for part in reader.log_text(path)],
-            reader.note("unproven:dark-mode"),
-        ])  # fmt: skip
+        return dumps(
+            [
+                runs,
+                reader.load("dark-mode"),
+                list(reader.events("dark-mode")),
+                reader.search("switch", 5),
+                [str(reader.blob(found["sha256"])) for found in reader.load("dark-mode")["artifacts"].values()],
+                [part.decode() for path, _ in reader.logs() for part in reader.log_text(path)],
+                reader.marker("unproven:dark-mode"),
+            ]
+        )
 
 
 # A whole row where another one was, as a pointer of an index that is off shows it.
-_IN_ANOTHERS_PLACE = "UPDATE event SET (body, digest, chain) = (SELECT body, digest, chain FROM event WHERE run='dark-mode' AND"
+_IN_ANOTHERS_PLACE = (
+    "UPDATE event SET (body, digest, chain) = (SELECT body, digest, chain FROM event WHERE run='dark-mode' AND"
+)
 
 
 def test_a_long_run_is_what_its_events_say_and_refused_where_one_does_not(root: Path) -> None:
-    """Events are decoded by the hundred: the first and last of each hundred are compared as all others are, also with the one before."""
+    """Events are decoded by the hundred: the first and last of each hundred are compared as all others are, also
+    with the one before."""
     workspace: Any = tenuto.open(str(root))
     with workspace.turn() as turn:
         for number in range(500):
@@ -58,7 +68,7 @@ def test_a_long_run_is_what_its_events_say_and_refused_where_one_does_not(root: 
         earlier = f"{_IN_ANOTHERS_PLACE} seq={number - 1 or 2}) WHERE run='dark-mode' AND seq={number}"
         database.execute(earlier)
         with pytest.raises(Damaged, match=f"event {number} of run dark-mode"):
-            SqliteReader(database, "journal.db").load("dark-mode")
+            TableReader(database, "journal.db").load("dark-mode")
         database.execute("ROLLBACK")
     close(workspace)
 
@@ -88,7 +98,7 @@ def test_what_is_not_as_it_was_written_is_named_or_made_anew(root: Path, change:
     """Never is a changed answer given."""
     workspace = tenuto.open(str(root))
     before = everything(workspace)
-    workspace.journal.connection().execute(change)  # type: ignore[attr-defined]
+    database_of(workspace).execute(change)
     try:
         after = everything(workspace)
     except Damaged as error:
@@ -99,12 +109,26 @@ def test_what_is_not_as_it_was_written_is_named_or_made_anew(root: Path, change:
     close(workspace)
 
 
+def test_a_head_that_is_not_the_last_events_is_not_believed(root: Path) -> None:
+    """Also where the row of the run is whole in itself: it speaks of another event than the one that is there."""
+    workspace = tenuto.open(str(root))
+    database = database_of(workspace)
+    database.execute("DELETE FROM state")
+    earlier = "SELECT chain FROM event WHERE run='dark-mode' AND seq=1"
+    database.execute(f"UPDATE run SET chain=({earlier}) WHERE id='dark-mode'")
+    row = database.execute(f"SELECT {ROW} FROM run WHERE id='dark-mode'").fetchone()
+    database.execute("UPDATE run SET digest=? WHERE id='dark-mode'", (seal(row),))
+    with pytest.raises(Damaged, match="is not what was written"):
+        workspace.load("dark-mode")
+    close(workspace)
+
+
 def test_a_number_where_a_file_was_kept_is_no_file(root: Path) -> None:
     """One bit of a row's header makes a number of it. The hash beside it still says what we wrote."""
     workspace = tenuto.open(str(root))
     with workspace.journal.read() as reader:
         path, _, sha = reader.projected()[0]
-    workspace.journal.connection().execute("UPDATE render SET body=7")  # type: ignore[attr-defined]
+    database_of(workspace).execute("UPDATE render SET body=7")
     with workspace.journal.read() as reader:
         assert [(render[0], render[1]) for render in reader.renders(path, 1)] == [(sha, None)]
         found = reader.render_of(sha)
@@ -156,8 +180,9 @@ def test_a_damaged_object_is_not_shown(root: Path) -> None:
     (large,) = (root / ".git/tenuto/objects").glob("*/*")
     large.write_bytes(b"y" + large.read_bytes()[1:])
     (root / "docs/dump.bin").unlink()
-    with pytest.raises(Damaged) as refusal, workspace.turn() as turn:
-        turn.run("dark-mode")
+    with pytest.raises(Damaged) as refusal:
+        restore(workspace, "docs/dump.bin")
+    assert not (root / "docs/dump.bin").exists()
     assert large.name in refusal.value.message
     close(workspace)
 
@@ -165,8 +190,10 @@ def test_a_damaged_object_is_not_shown(root: Path) -> None:
 def test_a_damaged_search_index_is_made_anew(root: Path) -> None:
     workspace = tenuto.open(str(root))
     before = everything(workspace)
-    db = workspace.journal.connection()  # type: ignore[attr-defined]
-    db.execute("INSERT INTO passage_text(passage_text, rowid, heading, body) VALUES('delete', 1, 'Dark mode', 'A switch.')")
+    db = database_of(workspace)
+    db.execute(
+        "INSERT INTO passage_text(passage_text, rowid, heading, body) VALUES('delete', 1, 'Dark mode', 'A switch.')"
+    )
     assert [found["where"] for found in repair(workspace)["mended"]] == ["index"]
     assert everything(workspace) == before
     close(workspace)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.supervise import attempts, processes
-from tenuto.testing.yard import Yard, python
+from tests.support.sandbox import Sandbox, python
 
 CALLS = "fsync,link,linkat,rename,renameat,renameat2,execve,write,pwrite64,exit_group"
 
@@ -19,15 +19,15 @@ CALLS = "fsync,link,linkat,rename,renameat,renameat2,execve,write,pwrite64,exit_
 def test_claim_and_result_are_flushed_before_anything_is_built_on_them(tmp_path: Path) -> None:
     """The claim, content and name, before the agent starts: else a restart would start it again. The output
     before the result that describes it, and the result, content and name, before the slot is given back."""
-    with Yard(str(tmp_path)) as yard:
-        directory = yard.directory("a")
-        spec = yard.spec("a", ["/bin/echo", "DONE:"])
+    with Sandbox(str(tmp_path)) as sandbox:
+        directory = sandbox.directory("a")
+        spec = sandbox.spec("a", ["/bin/echo", "DONE:"])
         attempts.prepare(directory, spec)
         trace = str(tmp_path / "trace")
         strace = ["strace", "-f", "-y", "-s", "200", "-o", trace, "-e", f"trace={CALLS}"]
         attempts.start_supervisor(directory, {}, [*strace, sys.executable, "-I", "-S", processes.SUPERVISOR, directory])
-        assert yard.result(directory)["exit_code"] == 0
-        yard.await_supervisors()
+        assert sandbox.result(directory)["exit_code"] == 0
+        sandbox.await_supervisors()
         lines = Path(trace).read_text().splitlines()
 
     def first(pattern: str, after: int = 0) -> int:

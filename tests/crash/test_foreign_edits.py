@@ -26,7 +26,7 @@ START: Any = {
 @pytest.fixture
 def workspace(tmp_path: Path) -> Any:
     made = tenuto.open(str(tmp_path))
-    made.dialects = {"plain": PLAIN}
+    made.views = {"plain": PLAIN}
     with made.turn() as turn:
         turn.do("a", START)
     return made
@@ -99,7 +99,7 @@ def test_a_file_of_somebody_else_is_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.json").write_text("mine")
     workspace = tenuto.open(str(tmp_path))
-    workspace.dialects = {"plain": PLAIN}
+    workspace.views = {"plain": PLAIN}
     with pytest.raises(Refused) as refusal, workspace.turn() as turn:
         turn.do("a", START)
     assert refusal.value.code == "foreign-file"
@@ -121,7 +121,7 @@ def test_a_link_never_leads_a_write_outside(tmp_path: Path, where: str) -> None:
         (root / "docs").mkdir()
         (root / "docs" / "a.json").symlink_to(outside / "a.json")
     workspace = tenuto.open(str(root))
-    workspace.dialects = {"plain": PLAIN}
+    workspace.views = {"plain": PLAIN}
     with pytest.raises(Refused), workspace.turn() as turn:
         turn.do("a", START)
     assert sorted(os.listdir(outside)) == ["a.json"]
@@ -165,7 +165,15 @@ def test_a_history_cut_short_is_completed(workspace: Any) -> None:
         lambda text: text[:8] + b"\0" * 8 + text[16:],
         lambda text: b"\0" * 8 + text[8:] + b"\0" * 100,
     ],
-    ids=["all of it", "its end", "its end, and too short", "blanks behind it", "its beginning", "its middle", "both ends"],
+    ids=[
+        "all of it",
+        "its end",
+        "its end, and too short",
+        "blanks behind it",
+        "its beginning",
+        "its middle",
+        "both ends",
+    ],
 )
 def test_a_history_that_a_crash_of_the_machine_blanked_is_kept_and_written_anew(workspace: Any, damage: Any) -> None:
     """The size of a file may survive a loss of power, and what was written last need not: then NULs stand there."""
@@ -183,7 +191,8 @@ def test_a_history_that_a_crash_of_the_machine_blanked_is_kept_and_written_anew(
 
 @pytest.mark.parametrize("gone", ["history.md", "."])
 def test_a_history_that_is_gone_comes_back_with_the_next_look(workspace: Any, gone: str) -> None:
-    """Its name, or that of its folder, was not on the disk yet when the power went out. Nothing new needs to happen first."""
+    """Its name, or that of its folder, was not on the disk yet when the power went out. Nothing new needs to happen
+    first."""
     path = Path(workspace.root, "docs/history.md")
     before = path.read_bytes()
     shutil.rmtree(path.parent) if gone == "." else path.unlink()
@@ -205,9 +214,7 @@ def test_a_history_of_the_same_length_and_other_words_is_seen(workspace: Any) ->
     path.write_bytes(b"x" * path.stat().st_size)
     flag(workspace, "later")
     assert path.read_text().startswith("xxx") and path.read_text().endswith("FlagSet\n")
-    assert workspace.warnings == [
-        "docs/history.md was rewritten by another program; their text stays, ours follows it"
-    ]
+    assert workspace.warnings == ["docs/history.md was rewritten by another program; their text stays, ours follows it"]
 
 
 @pytest.mark.parametrize("flags", [{"cut \ud83d": True}, {"a": "\ud83d"}])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import tenuto
 from tenuto.encoding import loads, pretty
 from tenuto.errors import Refused
 from tenuto.stores.sqlite import SqliteJournal
-from tenuto.workspace.turn import Workspace
+from tenuto.workspace.workspace import Workspace
 from tests.crash.plain_dialect import PLAIN
 
 WRITES = int(os.environ.get("FOREIGN_WRITES", "200"))
@@ -53,7 +54,7 @@ sys.path.insert(0, sys.argv[1])
 import tenuto
 from tests.crash.plain_dialect import PLAIN
 workspace = tenuto.open(sys.argv[2])
-workspace.dialects = {"plain": PLAIN}
+workspace.views = {"plain": PLAIN}
 number = int(sys.argv[3])
 while True:
     with workspace.turn() as turn:
@@ -64,7 +65,7 @@ while True:
 
 
 def start(workspace: Any) -> Any:
-    workspace.dialects = {"plain": PLAIN}
+    workspace.views = {"plain": PLAIN}
     with workspace.turn() as turn:
         turn.do(
             "a",
@@ -134,7 +135,7 @@ def test_the_same_where_the_journal_lies_on_another_file_system(tmp_path: Path) 
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("needs a second file system at /dev/shm")
-    state = memory / f"tenuto-{os.getpid()}-{tmp_path.name}"
+    state = Path(tempfile.mkdtemp(prefix="tenuto-", dir=memory))
     try:
         workspace = start(Workspace(str(tmp_path), "", SqliteJournal(str(state)), {}, tenuto.open(".").clock, "user"))
         ours = race(workspace, "rename", 0)
@@ -196,7 +197,8 @@ def test_shell_hooks_share_the_staged_state_with_our_operations(tmp_path: Path, 
         assert hook.stdout is not None and hook.stdout.readline() == "ready\n"
         while hook.poll() is None:
             if as_process:
-                command = [sys.executable, "-m", "tenuto", "staged", "update", f'{{"ours": {{"k{ours}": {ours}}}}}']
+                extra = f'{{"extra": {{"ours": {{"k{ours}": {ours}}}}}}}'
+                command = [sys.executable, "-m", "tenuto", "staged", "update", extra]
                 environment = {**os.environ, "PYTHONPATH": str(ROOT)}
                 subprocess.run(command, check=True, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
             else:

@@ -13,9 +13,9 @@ import pytest
 
 import tenuto
 from tenuto.errors import NotFound
-from tenuto.testing import chores, crashing
 from tenuto.workspace.backup import export
-from tenuto.workspace.examine import examine
+from tenuto.workspace.checkup import examine
+from tests.support import chores, crashing
 
 PACKAGE = Path(tenuto.__file__).parent
 SECRET = "sk-live-7f3a9c"
@@ -27,7 +27,7 @@ POINTS = 12
 def opened(root: Path) -> Iterator[Any]:
     workspace = tenuto.open(str(root))
     yield workspace
-    workspace.journal.close()  # type: ignore[attr-defined]
+    workspace.journal.close()
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def copies(original: Path, chore: str, *words: str) -> Iterator[tuple[Path, bool
 
 
 def kill(root: Path, line: int, chore: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = crashing.command("kill", line, str(PACKAGE), "tenuto.testing.chores", chore, str(root), *words)
+    command = crashing.command("kill", line, str(PACKAGE), "tests.support.chores", chore, str(root), *words)
     return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
 

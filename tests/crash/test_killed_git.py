@@ -1,4 +1,5 @@
-"""A git that was killed leaves its lock behind. The run goes on without anybody's help, and nobody's living lock is touched."""
+"""A git that was killed leaves its lock behind. The run goes on without anybody's help, and nobody's living lock is
+touched."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.drivers import git, git_locks
 from tenuto.errors import Refused
+from tenuto.files import git
 from tests.acceptance.grounds import Ground, merges
 
 
@@ -42,7 +43,7 @@ def test_a_run_begins_over_the_lock_of_a_killed_git(ground: Ground) -> None:
 
 def test_a_lock_from_before_the_clock_was_set_back_is_old(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the clock it is yet to come, and would be in the way until then."""
-    monkeypatch.setattr(git_locks, "_PATIENCE", 0.2)
+    monkeypatch.setattr(git, "_PATIENCE", 0.2)
     lock = leave(ground.root / ".git/index.lock")
     os.utime(lock, (4_000_000_000, 4_000_000_000))
     git.tell(str(ground.root), "reset", "--quiet")
@@ -57,8 +58,9 @@ def test_a_run_goes_on_over_the_lock_that_its_own_agent_left(ground: Ground) -> 
 
 
 def test_the_lock_of_a_git_at_work_stays(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`git commit` with its editor open holds the index for as long as somebody thinks; the lock may be older than we are."""
-    monkeypatch.setattr(git_locks, "_PATIENCE", 0.2)
+    """`git commit` with its editor open holds the index for as long as somebody thinks; the lock may be older than
+    we are."""
+    monkeypatch.setattr(git, "_PATIENCE", 0.2)
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     os.mkfifo(ours)
     os.mkfifo(theirs)
@@ -79,7 +81,7 @@ def test_the_lock_of_a_git_at_work_stays(ground: Ground, tmp_path: Path, monkeyp
 
 def test_a_lock_that_has_just_appeared_stays(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose it is cannot be told yet."""
-    monkeypatch.setattr(git_locks, "_PATIENCE", 0.2)
+    monkeypatch.setattr(git, "_PATIENCE", 0.2)
     lock = ground.root / ".git/index.lock"
     lock.write_bytes(b"")
     with pytest.raises(Refused, match=r"index\.lock"):
@@ -91,7 +93,7 @@ def test_a_lock_elsewhere_is_no_business_of_ours(ground: Ground, tmp_path: Path)
     """Git repeats names of files, and an agent may name a file as it likes."""
     lock = leave(tmp_path / "other" / "uv.lock")
     told = f"error: The following files would be overwritten:\n\tUnable to create '{lock}': File exists"
-    assert git_locks.named(told) == str(lock)
-    assert not git_locks.is_gone(str(lock), str(ground.root / ".git")) and lock.exists()
+    assert git.named(told) == str(lock)
+    assert not git.is_gone(str(lock), str(ground.root / ".git")) and lock.exists()
     through = f"{ground.root}/.git/../../other/uv.lock"
-    assert not git_locks.is_gone(through, str(ground.root / ".git")) and lock.exists()
+    assert not git.is_gone(through, str(ground.root / ".git")) and lock.exists()

@@ -20,7 +20,7 @@ sys.path.insert(0, sys.argv[1])
 import tenuto
 from tests.crash.plain_dialect import PLAIN
 workspace = tenuto.open(sys.argv[2])
-workspace.dialects = {"plain": PLAIN}
+workspace.views = {"plain": PLAIN}
 with workspace.turn() as turn:
     if turn.run("a") is None:
         turn.do("a", {"do": "StartRun", "run": "a", "name": "a", "pipeline": {"name": "p", "hash": None}, "dialects": {"plain": {}}})
@@ -29,8 +29,8 @@ with workspace.turn() as turn:
     turn.store("a", "notes", "docs/notes.md", f"note {number}\\n".encode())
 os.write(1, b"answered\\n")
 os._exit(0)
-"""
-TRACED = "pwrite64,write,fsync,fdatasync,ftruncate,rename,renameat,renameat2,linkat,unlink,unlinkat,openat,mkdir,mkdirat,flock"
+"""  # noqa: E501
+TRACED = "pwrite64,write,fsync,fdatasync,ftruncate,rename,renameat,renameat2,linkat,unlink,unlinkat,openat,mkdir,mkdirat,flock"  # noqa: E501
 
 
 def command(repository: Path) -> list[str]:
@@ -40,7 +40,7 @@ def command(repository: Path) -> list[str]:
 def check(repository: Path, answered: int) -> int:
     """Everything that the repository promises after a crash; returns how many steps there are."""
     workspace = tenuto.open(str(repository))
-    workspace.dialects = {"plain": PLAIN}
+    workspace.views = {"plain": PLAIN}
     with workspace.turn() as turn:
         run = turn.run("a")
         if run is None:
@@ -77,13 +77,15 @@ def test_killed_at_every_system_call_of_a_turn(tmp_path: Path) -> None:
     answered, kills = 2, 0
     assert check(repository, answered) == 2
     for name, times in counts.items():
-        # Opening modules and probing for files happens before anything is written: the last calls are the ones that matter.
+        # Opening modules and probing for files happens before anything is written: the last calls are the ones that
+        # matter.
         for nth in range(max(1, times - 12), times + 1):
             inject = f"inject={name}:signal=SIGKILL:when={nth}"
             done = subprocess.run(
                 ["strace", "-f", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject, *command(repository)],
-                check=False, capture_output=True,
-            )  # fmt: skip
+                check=False,
+                capture_output=True,
+            )
             kills += done.returncode != 0
             steps = check(repository, answered + (b"answered" in done.stdout))
             answered = steps

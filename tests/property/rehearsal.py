@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from tenuto.core.decide import decide
-from tenuto.core.fold import apply, new_repo, new_run
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_repo, new_run
 from tenuto.core.todo import todo
 from tenuto.encoding import dumps, loads
 from tenuto.knowledge import definitions
@@ -28,20 +29,36 @@ def pipeline(name: str) -> Any:
 
 def item(name: str, *depends_on: str, agent: str | None = None, files: tuple[str, ...] = ()) -> Any:
     return {
-        "id": name, "title": name, "files": list(files), "depends_on": list(depends_on), "agent": agent, "wave": None,
-        "description": "", "effort": None, "lines": None,
-    }  # fmt: skip
+        "id": name,
+        "title": name,
+        "files": list(files),
+        "depends_on": list(depends_on),
+        "agent": agent,
+        "wave": None,
+        "description": "",
+        "effort": None,
+        "lines": None,
+    }
 
 
 class Rehearsal:
     def __init__(
-        self, name: str, answer: Answer, items: Any = (), switches: Any = None, decide_gate: Any = None, findings: Any = ()
-    ) -> None:  # fmt: skip
-        self.pipeline: Any = pipeline(name)
+        self,
+        name: Any,
+        answer: Answer,
+        items: Any = (),
+        switches: Any = None,
+        decide_gate: Any = None,
+        findings: Any = (),
+    ) -> None:
+        """`name`: of a shipped pipeline, or a checked one."""
+        self.pipeline: Any = pipeline(name) if isinstance(name, str) else name
+        name = self.pipeline["name"]
         self.answer = answer
         self.items, self.findings = list(items), list(findings)
         self.decide_gate = decide_gate or (lambda gate: "approve")
-        self.repo, self.run, self.journal = new_repo(), new_run(), []
+        self.repo, self.run = new_repo(), new_run()
+        self.journal: list[Any] = []
         self.dispatched: list[str] = []
         self.peak = 0
         self._started = False
@@ -54,7 +71,7 @@ class Rehearsal:
 
     def say(self, command: Any) -> list[Any]:
         number = len(self.journal)
-        stamped = {
+        stamped: Any = {
             **command,
             "at": f"2026-11-15T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z",
             "by": "rehearsal",
@@ -97,11 +114,18 @@ class Rehearsal:
                 self.say({"do": "Pause", "kind": "budget", "reason": action["unit"]})
             case "dispatch":
                 self.dispatched.append(action["attempt"])
-                self.say({
-                    "do": "DispatchAttempt", "attempt": action["attempt"], "role": action["seat"]["role"], "step": action["step"],
-                    "item": action["item"], "number": action["number"], "reserved": action["reserved"],
-                    "extra": {"seat": action["key"]},
-                })  # fmt: skip
+                self.say(
+                    {
+                        "do": "DispatchAttempt",
+                        "attempt": action["attempt"],
+                        "role": action["seat"]["role"],
+                        "step": action["step"],
+                        "item": action["item"],
+                        "number": action["number"],
+                        "reserved": action["reserved"],
+                        "extra": {"seat": action["key"]},
+                    }
+                )
             case "end":
                 self.end(action["attempt"])
 
@@ -114,10 +138,16 @@ class Rehearsal:
         verdict, severities, answer = told if isinstance(told, tuple) else (told, [], None)
         if verdict == "DONE":
             self.record_outputs(found)
-        self.say({
-            "do": "FinishAttempt", "attempt": attempt, "status": "completed" if verdict == "DONE" else "failed", "verdict": verdict,
-            "receipt": {"severities": severities, "answer": answer}, "usage": {"attempts": 1},
-        })  # fmt: skip
+        self.say(
+            {
+                "do": "FinishAttempt",
+                "attempt": attempt,
+                "status": "completed" if verdict == "DONE" else "failed",
+                "verdict": verdict,
+                "receipt": {"severities": severities, "answer": answer},
+                "usage": {"attempts": 1},
+            }
+        )
 
     def record_outputs(self, attempt: Any) -> None:
         """What a real attempt would have written: evidence is counted by it."""

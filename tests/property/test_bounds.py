@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from tenuto.core.bounds import explain, worst_case
-from tenuto.core.pipeline import check
+from tenuto.core.budget import explain, worst_case
+from tenuto.core.pipeline.check import check
+from tenuto.core.pipeline.each import items_of
+from tests.property.rehearsal import Rehearsal
 
 PIPELINES = Path(__file__).parents[2] / "tenuto" / "pipelines"
 
@@ -69,22 +71,24 @@ def test_the_explanation_adds_up() -> None:
 # ---- an adversary that tries everything -------------------------------------------------------------
 
 
-def attempts(step: Any, hop: Any, items: int) -> int:
+def attempts(step: Any, leg: Any, items: int) -> int:
     """One visit, counted from the rules and not from bounds.py."""
 
     def most(seat: Any) -> int:
-        return 1 + seat["retry"]["ERROR"] + seat["retry"]["NEEDS_REVISION"] + seat["questions"]  # type: ignore[no-any-return]
+        return int(1 + seat["retry"]["ERROR"] + seat["retry"]["NEEDS_REVISION"] + seat["questions"])
 
     match step["kind"]:
         case "agent":
-            return most(step["modes"].get(hop["mode"], step["agent"]))
+            return most(step["modes"].get(leg["mode"], step["agent"]))
         case "cluster":
             first = [step["cluster"]["first"]] if step["cluster"]["first"] else []
-            wanted = [s for s in [*first, *step["cluster"]["members"]] if not hop["only"] or s["id"] in hop["only"]]
+            wanted = [s for s in [*first, *step["cluster"]["members"]] if not leg["only"] or s["id"] in leg["only"]]
             return sum(map(most, wanted)) + (most(step["aggregate"]) if step["aggregate"] else 0)
         case "waves":
-            each = [most(seat) for seat in step["waves"]["seats"]]
-            return items * (max(each) if step["waves"]["per_item"] == "named" else sum(each))
+            each, listed = [most(seat) for seat in step["waves"]["seats"]], step["waves"]["each"]
+            number = listed["max"] if listed else items
+            one = max(each) if step["waves"]["per_item"] == "named" else sum(each)
+            return int(number * one + (most(listed["seat"]) if listed and listed["seat"] else 0))
     return 0
 
 
@@ -92,12 +96,12 @@ def dearest(pipeline: Any, items: int = 0) -> int:
     """Follow the rules of pipeline_records.py with every possible answer; the most attempts that any sequence makes."""
     steps = {step["id"]: step for step in pipeline["steps"]}
     order = {name: index for index, name in enumerate(steps)}
-    hops: dict[str, Any] = {}  # a hop as a word, so that states can be compared
+    legs: dict[str, Any] = {}  # a leg as a word, so that states can be compared
     memo: dict[Any, int] = {}
 
-    def word_for(hop: Any) -> str:
-        word = f"{hop['step']} {hop['mode']} {','.join(hop['only'])}"
-        hops[word] = hop
+    def word_for(leg: Any) -> str:
+        word = f"{leg['step']} {leg['mode']} {','.join(leg['only'])}"
+        legs[word] = leg
         return word
 
     plain = {name: word_for({"step": name, "mode": "", "only": []}) for name in steps}
@@ -105,9 +109,9 @@ def dearest(pipeline: Any, items: int = 0) -> int:
     def visit(word: str, pending: tuple[str, ...], used: tuple[tuple[str, int], ...]) -> int:
         key = (word, pending, used)
         if key not in memo:
-            step = steps[hops[word]["step"]]
+            step = steps[legs[word]["step"]]
             answers = [(k, o) for k, o in step["on"].items() if step["kind"] != "gate" or k != "NEEDS_REVISION"]
-            memo[key] = attempts(step, hops[word], items) + max(follow(o, k, pending, used) for k, o in answers)
+            memo[key] = attempts(step, legs[word], items) + max(follow(o, k, pending, used) for k, o in answers)
         return memo[key]
 
     def follow(outcome: Any, answer: str, pending: tuple[str, ...], used: tuple[tuple[str, int], ...]) -> int:
@@ -115,21 +119,21 @@ def dearest(pipeline: Any, items: int = 0) -> int:
             return visit(pending[0], pending[1:], used)
         if outcome["do"] == "go_on":
             left = pending
-            while left and order[hops[left[0]]["step"]] < order[outcome["to"]]:
+            while left and order[legs[left[0]]["step"]] < order[outcome["to"]]:
                 left = left[1:]
-            if left and hops[left[0]]["step"] == outcome["to"]:
+            if left and legs[left[0]]["step"] == outcome["to"]:
                 return visit(left[0], left[1:], used)
             return visit(plain[outcome["to"]], left, used)
         if outcome["do"] != "route":
             return 0
-        other = follow(outcome["otherwise"], answer, pending, used) if outcome["because"] else 0
+        other = follow(outcome["otherwise"], answer, pending, used) if outcome["otherwise"] else 0
         counts = dict(used)
         if counts.get(outcome["counter"], 0) >= outcome["at_most"]:
             return max(other, follow(outcome["then"], answer, pending, used))
         counts[outcome["counter"]] = counts.get(outcome["counter"], 0) + 1
         for reset in outcome["resets"]:
             counts.pop(reset, None)
-        first, *rest = [word_for(hop) for hop in outcome["route"]]
+        first, *rest = [word_for(leg) for leg in outcome["route"]]
         return max(other, visit(first, (*rest, *pending), tuple(sorted(counts.items()))))
 
     limit = sys.getrecursionlimit()
@@ -158,6 +162,21 @@ def test_for_staged_pipelines_too_with_restarts_that_reset_their_counters(profil
     assert worst_case(pipeline, 2)["attempts"] == dearest(pipeline, 2)
 
 
+# An agent, a command, and each of both and of a cluster.
+BODIES: list[dict[str, Any]] = [
+    {"agent": {"role": "worker"}},
+    {"command": ["true"]},
+    {"command": {"run": ["true"], "exits": {2: "NEEDS_REVISION"}}},
+    {"command": ["true"], "each": {"lines": ["true"], "max": 3}},
+    {"agent": "worker", "each": {"files": "*", "max": 2, "on_error": "stop"}},
+    {"cluster": ["a", "b"], "aggregate": "c", "each": {"files": "*", "max": 2, "quorum": 1}},
+    {"in_turn": ["a", {"command": ["true"]}], "each": {"files": "*", "max": 2}},
+    {"cluster": ["a", {"role": "b", "when": {"outcome": "s0", "is": "DONE"}}], "aggregate": "c"},
+]
+# Of a route: nothing, or what only the run knows.
+BOUND: list[dict[str, Any]] = [{}, {}, {"when": {"outcome": "s0", "is": "DONE"}, "otherwise": "fail"}]
+
+
 @st.composite
 def pipelines(draw: st.DrawFn, jumps: bool) -> Any:
     names = [f"s{index}" for index in range(draw(st.integers(1, 4)))]
@@ -170,9 +189,10 @@ def pipelines(draw: st.DrawFn, jumps: bool) -> Any:
             case "go_on":
                 return {"go_on": draw(st.sampled_from(names[here + 1 :]))}
             case "route":
-                hops = draw(st.lists(st.sampled_from(names[: here + 1]), min_size=1, max_size=2))
-                hops = [hop for hop in hops[:-1] if hop != names[here]] + hops[-1:]
-                return {"route": hops, "at_most": draw(st.integers(0, 2)), "then": outcome(here, depth + 1)}
+                legs = draw(st.lists(st.sampled_from(names[: here + 1]), min_size=1, max_size=2))
+                legs = [leg for leg in legs[:-1] if leg != names[here]] + legs[-1:]
+                bound = draw(st.sampled_from(BOUND)) if jumps else {}
+                return {"route": legs, "at_most": draw(st.integers(0, 2)), "then": outcome(here, depth + 1), **bound}
             case "restart":
                 return {"restart": "S", "at_most": 2, "then": "block"}
             case word:
@@ -180,11 +200,14 @@ def pipelines(draw: st.DrawFn, jumps: bool) -> Any:
 
     steps = [
         {
-            "id": name, "stage": "S", "agent": {"role": "worker"}, "retry": {"ERROR": draw(st.integers(0, 2))},
+            "id": name,
+            "stage": "S",
+            **draw(st.sampled_from(BODIES)),
+            "retry": {"ERROR": draw(st.integers(0, 2))},
             "on": {word: outcome(here, 0) for word in draw(st.sets(st.sampled_from(["ERROR", "NEEDS_REVISION"])))},
         }
         for here, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     pipeline, problems = check({"name": "trial", "steps": steps})
     assert problems == []
     return pipeline
@@ -201,3 +224,27 @@ def test_without_jumps_the_bound_is_exactly_the_dearest_run(pipeline: Any) -> No
 @given(pipelines(jumps=True))
 def test_no_run_ever_exceeds_the_bound(pipeline: Any) -> None:
     assert dearest(pipeline) <= worst_case(pipeline, 0)["attempts"]
+
+
+@settings(max_examples=120, deadline=None)
+@given(pipelines(jumps=True), st.data())
+def test_no_simulated_run_makes_more_attempts_than_the_bound(pipeline: Any, data: st.DataObject) -> None:
+    """The engine's own rules, with answers and orders that nobody chose well; lists are as long as they may be."""
+    play = Simulated(pipeline, data)
+    while play.step(lambda options: data.draw(st.sampled_from(options))):
+        assert len(play.run["attempts"]) <= worst_case(pipeline, 0)["attempts"]
+
+
+class Simulated(Rehearsal):
+    def __init__(self, pipeline: Any, data: st.DataObject) -> None:
+        self.given = pipeline
+        super().__init__(pipeline, lambda attempt: data.draw(st.sampled_from(["DONE", "ERROR", "NEEDS_REVISION"])))
+
+    def perform(self, action: Any) -> None:
+        if action["act"] != "plan":
+            return super().perform(action)
+        step = next(one for one in self.pipeline["steps"] if one["id"] == action["step"])
+        facts: Any = {"switches": {}, "params": {}, "outcomes": {}, "files": {}}
+        elements = [{"value": f"e{n}"} for n in range(step["waves"]["each"]["max"])]
+        self.say({"do": "PlanVisit", "items": items_of(step, elements, facts)["items"]})
+        return None

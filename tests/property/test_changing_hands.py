@@ -1,4 +1,5 @@
-"""An engine lets go of a run and takes it again, at any moment between two agents: nothing is lost, nothing is done twice."""
+"""An engine lets go of a run and takes it again, at any moment between two agents: nothing is lost, nothing is done
+twice."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ def hand_over(play: Rehearsal) -> bool:
     try:
         play.say({"do": "ChangeDriver", "driver": "manual"})
     except Refused as refusal:
-        assert refusal.code in ("attempts-flying", "gate-open")
+        assert refusal.code in ("attempts-in-flight", "gate-open")
         return False
-    assert play.run["stay"] is None and play.run["driver"] == "manual"
+    assert play.run["current_visit"] is None and play.run["driver"] == "manual"
     play.say({"do": "Engage", "pipeline": play.run["pipeline"]})
     assert not running_visits(play.run)
     return True
@@ -56,7 +57,8 @@ def test_a_run_that_changes_hands_comes_to_rest_and_replays(name: str, seed: int
 @settings(max_examples=12)
 @given(st.integers(0, 2**32))
 def test_items_that_are_done_stay_done(name: str, seed: int) -> None:
-    """All goes well: the run ends as its pipeline says, each item was completed once, whoever held the run meanwhile."""
+    """All goes well: the run ends as its pipeline says, each item was completed once, whoever held the run
+    meanwhile."""
     chance = Random(seed)
     play = Rehearsal(name, lambda attempt: ("DONE", [], GOOD), ITEMS)
     run = play_on(play, chance, 5)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.encoding import digest
-from tenuto.workspace.versions import stored_version
+from tenuto.workspace.objects import stored_version
 from tests.unit.context.conftest import TASKS, Repository
 
 HISTORY = "docs/orchestrator/context/history.md"
@@ -31,11 +31,22 @@ COMMANDS = st.one_of(
     st.builds("START_PHASE phase: {}{}".format, PHASE, TASK),
     st.builds("END_PHASE phase: {} status: {}{}".format, PHASE, st.sampled_from(["success", "failed"]), TASK),
     st.builds("PAUSE reason: stuck{}".format, TASK),
-    st.builds("SET_GATE gate: {} prompt: ok? artifacts: architect.md{}".format, st.sampled_from(["design", "final"]), TASK),
+    st.builds(
+        "SET_GATE gate: {} prompt: ok? artifacts: architect.md{}".format, st.sampled_from(["design", "final"]), TASK
+    ),
     st.builds("RESUME decision: {}{}".format, st.sampled_from(["approve", "reject", "retry", "revise"]), TASK),
     st.builds(
         "STORE phase: {} content: {}".format,
-        st.sampled_from(["architect", "spec", "tests", "implementation task_id: 1", "design-audit", "architect-revision iteration: 1"]),
+        st.sampled_from(
+            [
+                "architect",
+                "spec",
+                "tests",
+                "implementation task_id: 1",
+                "design-audit",
+                "architect-revision iteration: 1",
+            ]
+        ),
         TEXT,
     ),
     st.just(f"STORE phase: impl-audit content: {AUDIT}"),
@@ -47,7 +58,7 @@ COMMANDS = st.one_of(
 )
 EDITS = st.tuples(
     st.sampled_from(["architect.md", "spec.md", "manifest.json", "debt.md", "history.md", "current-task.md"]), TEXT
-)  # fmt: skip
+)
 
 
 def edit(repository: Repository, name: str, text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenuto.core.bounds import worst_case
+from tenuto.core.budget import worst_case
 from tenuto.core.fold import fold
 from tenuto.encoding import dumps, loads
 from tenuto.knowledge import definitions
@@ -28,11 +28,13 @@ def random_answers(chance: Random) -> Any:
         if verdict == "LOST":
             return verdict
         severities = [] if chance.random() < well else chance.choice([["Critical"], ["Blocker"], ["Major"], ["Low"]])
-        said = chance.choice([
-            *([{"status": "approved", "issues": [], "verdict": "PASS", "coverage": 95}] * 3),
-            {"status": "needs_revision", "issues": [{"severity": "HIGH"}], "verdict": "DESIGN_FLAW"},
-            {"status": "approved", "issues": [], "verdict": "IMPLEMENTATION_FLAW", "coverage": 10},
-        ])  # fmt: skip
+        said = chance.choice(
+            [
+                *([{"status": "approved", "issues": [], "verdict": "PASS", "coverage": 95}] * 3),
+                {"status": "needs_revision", "issues": [{"severity": "HIGH"}], "verdict": "DESIGN_FLAW"},
+                {"status": "approved", "issues": [], "verdict": "IMPLEMENTATION_FLAW", "coverage": 10},
+            ]
+        )
         return verdict, severities, said
 
     return answer
@@ -63,4 +65,4 @@ def test_a_run_in_which_all_goes_well_completes(name: str) -> None:
     steps = [step for step in play.pipeline["steps"] if not step["aside"]]
     skipped = [name for name, state in run["steps"].items() if state["status"] == "skipped"]
     assert [v["step"] for v in run["visits"]] == [step["id"] for step in steps if step["id"] not in skipped]
-    assert not run["stay"] and not run["queue"]
+    assert not run["current_visit"] and not run["queue"]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import tenuto
 from tenuto.core.fold import fold
-from tenuto.core.tickets import PHASES
-from tenuto.dialects.flow import document
+from tenuto.core.rules import PHASES
 from tenuto.errors import TenutoError
-from tenuto.stores.memory import MemoryJournal
-from tenuto.workspace.open import LazyDialects
-from tenuto.workspace.turn import Workspace
+from tenuto.repository import Repository
+from tenuto.views import Views
+from tenuto.views.flow import document
+from tests.support.memory_journal import MemoryJournal
 
 EVERY = (*PHASES, "complete")
 AGENTS = st.sampled_from(["deep_research", "plan_work", "execute_step", "validation_agent", "state_manager", "x"])
@@ -35,10 +35,12 @@ CALLS = st.one_of(
     st.tuples(st.just("update_phase"), st.fixed_dictionaries({"phase": st.sampled_from(EVERY)})),
     st.tuples(
         st.just("update_commit"),
-        st.fixed_dictionaries({"step": st.sampled_from(["step_1", "step_2_b"]), "commit_hash": st.sampled_from(["a1b2", "c3d4"])}),
+        st.fixed_dictionaries(
+            {"step": st.sampled_from(["step_1", "step_2_b"]), "commit_hash": st.sampled_from(["a1b2", "c3d4"])}
+        ),
     ),
     st.tuples(st.just("resume_workflow"), st.just({})),
-)  # fmt: skip
+)
 
 
 @settings(max_examples=60)
@@ -50,7 +52,7 @@ def test_no_order_of_calls_advances_without_an_approval_or_loses_an_entry(calls:
         clock = iter(f"2026-01-01T{n // 3600:02d}:{n // 60 % 60:02d}:{n % 60:02d}.000Z" for n in range(86400))
         journal = MemoryJournal(root + "/.tenuto")
         Path(root, ".tenuto").mkdir()
-        workspace = Workspace(root, "", journal, LazyDialects(), lambda: next(clock), "user")
+        workspace = Repository(root, "", journal, Views(), lambda: next(clock), "user")
         workspace.flow.initialize_workflow("T-1")
         file = Path(root, ".ai-workspace/T-1/flow-state.json")
         before = json.loads(file.read_text())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenuto.drivers.replay import replay
 from tenuto.encoding import dumps, loads
+from tenuto.engine.replay import replay
 from tests.property.rehearsal import Rehearsal, item
 from tests.property.test_engine import NAMES, random_answers
 

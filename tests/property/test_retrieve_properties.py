@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.knowledge.condense.declarations import find_declarations
-from tenuto.knowledge.condense.outline import split_document
-from tenuto.knowledge.phases import FULL, PHASES
-from tenuto.knowledge.retrieve import make_pack, render_pack, render_receipts
-from tenuto.knowledge.tokens import estimate_tokens
+from tenuto.knowledge.condense import read, read_code
+from tenuto.knowledge.packs import (
+    PHASES,
+    estimate_tokens,
+    make_pack,
+    part_text,
+    render_pack,
+    render_receipts,
+    tokens_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ export interface A {|  x: string;|}|def f(a, b=1) -> int:|    return a|class B:|
 namespace a {|module M|type T =|  \\| 'a'|CREATE TABLE t (|);|template <typename T>|@Override|#[derive(Debug)]|"\"\"\"|/* comment|*/|// if empty, returns null
 {|  "issues": [|    {"severity": "major"},|  ],|  "verdict": "PASS"|  "edgeCases": ["a"]|}
 - when the list is empty, return []|- [ ] must handle null|  - nested: ignored|1. first\t|* `src/a.py` (new)|> quoted|> ## Quoted heading
-├── src/a.ts|└── b.ts|src/a.py   new|If it is missing, it is an error. We asked.|Verdict: DESIGN_FLAW|a.py:12 is wrong|Given x|\u2028|\x0b|\x00|\r""".replace(
+├── src/a.ts|└── b.ts|src/a.py   new|If it is missing, it is an error. We asked.|Verdict: DESIGN_FLAW|a.py:12 is wrong|Given x|\u2028|\x0b|\x00|\r""".replace(  # noqa: E501
     "\n", "|"
 ).split("|")
 
@@ -48,10 +55,13 @@ def artifacts(draw: st.DrawFn) -> list[Artifact]:
     ]
 
 
+LEFT_OUT = re.compile(r"\s*\[\d+ lines left out\]")
+
+
 def is_line_subset(text: str, whole: str) -> bool:
-    """Each line of the one is a line of the other, in the same order."""
+    """Each line of the one is a line of the other, in the same order, or says how many were left out."""
     rest = iter(whole.split("\n"))
-    return all(line in rest for line in text.split("\n"))
+    return all(LEFT_OUT.fullmatch(line) or line in rest for line in text.split("\n"))
 
 
 @given(artifacts(), phases, st.none() | st.integers(1, 400))
@@ -59,31 +69,32 @@ def test_every_part_is_lines_of_its_artifact(given_: list[Artifact], phase: str,
     """Word for word and in order: retrieval selects, it never writes."""
     by_path = {artifact["path"]: artifact["text"] for artifact in given_}
     for part in make_pack(given_, phase, (), limit)["parts"]:
-        assert is_line_subset(part["text"], by_path[part["path"]])
-        assert part["text"].strip()
+        assert is_line_subset(part_text(part).rstrip("\n"), by_path[part["path"]])
 
 
 @given(texts, phases)
 def test_something_always_comes_back(text: str, phase: str) -> None:
     """A text that says anything yields something for each phase that reads it, flagged if it is all of it."""
     for row in PHASES[phase]:
-        pack = make_pack([{"name": row.need, "path": "a.md", "text": text, "sha256": ""}], phase, (row.need,))
-        assert bool(pack["parts"]) == bool(text.strip())
-        assert bool(render_pack(pack)) == bool(text.strip())
-        if any(part["whole"] for part in pack["parts"]):
-            assert [part["text"] for part in pack["parts"]] == [text]
+        for needs in ((row.need,), (), ("all",)):
+            pack = make_pack([{"name": row.need, "path": "a.md", "text": text, "sha256": ""}], phase, needs)
+            assert bool(pack["parts"]) == bool(text.strip())
+            assert bool(render_pack(pack)) == bool(text.strip())
+            if text.strip() and pack["notes"]["a.md"].startswith("whole"):
+                assert "".join(map(part_text, pack["parts"])) == text
 
 
 @given(artifacts(), phases, st.none() | st.integers(1, 400))
 def test_tokens_in_and_left_out_are_the_artifact(given_: list[Artifact], phase: str, limit: int | None) -> None:
+    """There is a receipt for each artifact, also for those that the phase does not read."""
     pack = make_pack(given_, phase, (), limit)
-    sizes = {artifact["path"]: estimate_tokens(artifact["text"]) for artifact in given_}
-    for receipt in pack["receipts"]:
-        assert receipt["tokens_in"] + receipt["tokens_left_out"] == sizes[receipt["path"]]
+    assert [receipt["path"] for receipt in pack["receipts"]] == [artifact["path"] for artifact in given_]
+    for receipt, artifact in zip(pack["receipts"], given_, strict=True):
+        assert receipt["tokens_in"] + receipt["tokens_left_out"] == estimate_tokens(artifact["text"])
         assert min(receipt["tokens_in"], receipt["tokens_left_out"]) >= 0
-    assert {part["path"] for part in pack["parts"]} <= {receipt["path"] for receipt in pack["receipts"]}
+        size = sum(size for part in pack["parts"] if part["path"] == receipt["path"] for _, size in part["blocks"])
+        assert receipt["tokens_in"] == tokens_of(size)
     assert len(render_receipts(pack)) == len(pack["receipts"])
-    assert all(part["tokens"] == estimate_tokens(part["text"]) for part in pack["parts"])
 
 
 @given(artifacts(), phases, st.integers(1, 400))
@@ -91,11 +102,21 @@ def test_a_budget_holds_unless_full_parts_are_larger(given_: list[Artifact], pha
     """What is printed fits; else only full parts and the notes about the rest are left."""
     pack = make_pack(given_, phase, (), limit)
     if estimate_tokens(render_pack(pack)) > limit:
-        assert all(part["by"] == FULL[0] for part in pack["parts"])
-    dropped = [part for part in pack["dropped"] if part["reason"].startswith("budget")]
-    everything = make_pack(given_, phase)
-    kept, all_ = (sum(part["tokens"] for part in each["parts"]) for each in (pack, everything))
-    assert kept + sum(part["tokens"] for part in dropped) == all_
+        assert all(part["manner"] == "full" for part in pack["parts"])
+
+
+@given(artifacts(), phases, st.integers(1, 400))
+def test_a_budget_drops_whole_sections(given_: list[Artifact], phase: str, limit: int) -> None:
+    """At most one is cut, and only where nothing else that could be dropped is left."""
+    everything = {(part["path"], str(part["headings"])): part for part in make_pack(given_, phase)["parts"]}
+    pack = make_pack(given_, phase, (), limit)
+    spare = [part for part in pack["parts"] if part["manner"] == "sections"]
+    cut = [
+        part
+        for part in spare
+        if (key := (part["path"], str(part["headings"]))) in everything and part != everything[key]
+    ]
+    assert not cut or len(spare) == 1
 
 
 @given(artifacts(), phases, st.none() | st.integers(1, 400))
@@ -103,28 +124,27 @@ def test_the_same_artifacts_give_the_same_pack(given_: list[Artifact], phase: st
     assert make_pack(given_, phase, (), limit) == make_pack(given_, phase, (), limit)
 
 
-@given(st.text())
-def test_any_text_has_an_outline(text: str) -> None:
-    """Lines are kept as they are, blocks follow each other, regions lie inside each other."""
-    document = split_document(text)
-    assert "\n".join(document["lines"]) == text
-    end = 0
-    for block in document["blocks"]:
-        assert end <= block["start"] <= block["first"] <= block["last"] <= block["end"] <= len(document["lines"])
-        end = block["end"]
-    for region in document["regions"]:
-        assert region["line"] <= region["start"] <= max(region["start"], region["end"])
+@given(st.text() | texts)
+def test_any_text_has_sections_that_are_together_the_text(text: str) -> None:
+    document = read(text)
+    assert "".join(document.lines) == text
+    assert bool(document.doubt) != bool(document.sections)
+    if document.sections:
+        assert [section.start for section in document.sections] == [0, *(one.end for one in document.sections[:-1])]
+        assert document.sections[-1].end == len(document.lines)
 
 
-@given(st.lists(lines, max_size=30), st.booleans())
-def test_any_code_can_be_scanned(code: list[str], generous: bool) -> None:
-    found = find_declarations([line.replace("\n", " ") for line in code], generous)
-    assert found.lines() | found.tests <= set(range(len(code)))
+@given(
+    st.lists(lines, max_size=30), st.sampled_from(["python", "ts", "go", "rust", "sql", "ruby", "yaml", "console", ""])
+)
+def test_any_code_can_be_read(code: list[str], language: str) -> None:
+    found = read_code([line.replace("\n", " ") for line in code], language)
+    assert {line for run in found.bodies for line in run} <= set(range(len(code)))
 
 
 def test_deep_nesting_is_no_danger() -> None:
-    """Neither types nor namespaces nor items nested a thousand times exhaust the stack or the clock."""
-    for opening in ("class A {", "namespace a {", "impl A {", "module M {", "interface I {"):
-        find_declarations([opening] * 1500 + ["}"] * 1500)
+    """Neither types nor items nested a thousand times exhaust the stack."""
+    for opening in ("class A {", "namespace a {", "impl A {", "fn f() {"):
+        read_code([opening] * 1500 + ["}"] * 1500, "rust")
     deep = "\n".join(" " * depth + "- if empty: ignored" for depth in range(1500))
     assert make_pack([{"name": "spec", "path": "a", "text": deep, "sha256": ""}], "implementation")["parts"]

@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tenuto.errors import BadInput
-from tenuto.hosts import json_text
-from tenuto.hosts.settings import EVENTS, HOSTS, MARK, Launch, Places, entries, files, launch_of, set_up, undo
+from tenuto.hooks import settings_text
+from tenuto.hooks.setup import EVENTS, HOSTS, MARK, Launch, Places, entries, files, launch_of, set_up, undo
 
 LAUNCH = Launch("/opt venv/bin/python", "/opt venv/lib/tenuto/entrypoints/hook.py")
 NEWER = Launch("/usr/bin/python3", "/usr/lib/tenuto/entrypoints/hook.py")
@@ -30,8 +30,13 @@ words = st.text(st.characters(codec="utf-8"), max_size=6)
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | words
 values = st.recursive(leaves, lambda v: st.lists(v, max_size=3) | st.dictionaries(words, v, max_size=3), max_leaves=6)
 others = st.fixed_dictionaries(
-    {}, optional={"matcher": words, "hooks": st.lists(st.fixed_dictionaries({"type": st.just("command"), "command": words}), max_size=2), "bash": words}
-)  # fmt: skip
+    {},
+    optional={
+        "matcher": words,
+        "hooks": st.lists(st.fixed_dictionaries({"type": st.just("command"), "command": words}), max_size=2),
+        "bash": words,
+    },
+)
 
 
 @st.composite
@@ -78,13 +83,14 @@ def test_undone_it_is_as_it_was(file: Any, data: st.DataObject) -> None:
     """To the byte; done twice it is as done once; and what was there before still means the same while it is in."""
     text = data.draw(texts(file.host, file.comments))
     assume(not ours(text))
-    before = json_text.plain(json_text.read(text, file.comments))
+    before: Any = settings_text.plain(settings_text.read(text, file.comments))
     done = set_up(text, file, LAUNCH)
     assert undo(done, file) == text
     assert set_up(done, file, LAUNCH) == done
     assert undo(set_up(done, file, NEWER), file) == text, "another Tenuto's entries are replaced, not added to"
     assert undo(text, file) == text, "nothing of ours, nothing to undo"
-    assert without(json_text.plain(json_text.read(done, file.comments))) == without(before)
+    after: Any = settings_text.plain(settings_text.read(done, file.comments))
+    assert without(after) == without(before)
 
 
 def without(whole: dict[str, Any]) -> Any:
@@ -133,19 +139,27 @@ def test_what_is_no_json_is_refused(text: str) -> None:
         meant = json.loads(text)
     except ValueError:
         with pytest.raises(BadInput, match="line "):
-            json_text.read(text)
+            settings_text.read(text)
     else:
-        assert json_text.plain(json_text.read(text)) == meant
+        assert settings_text.plain(settings_text.read(text)) == meant
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("", "not-json"), ("{} {}", "not-json"), ('{"a": 1,}', "not-json"), ('{"a": NaN}', "not-json"), ("[" * 5000, "not-json"),
-        ("[]", "bad-shape"), ('{"hooks": []}', "bad-shape"), ('{"hooks": {"Stop": {}}}', "bad-shape"), ("// a\n{}", "not-json"),
-        ('{"hooks": {}, "hooks": {}}', "twice"), ('{"hooks": {"Stop": [], "Stop": []}}', "twice"),
+        ("", "not-json"),
+        ("{} {}", "not-json"),
+        ('{"a": 1,}', "not-json"),
+        ('{"a": NaN}', "not-json"),
+        ("[" * 5000, "not-json"),
+        ("[]", "bad-shape"),
+        ('{"hooks": []}', "bad-shape"),
+        ('{"hooks": {"Stop": {}}}', "bad-shape"),
+        ("// a\n{}", "not-json"),
+        ('{"hooks": {}, "hooks": {}}', "twice"),
+        ('{"hooks": {"Stop": [], "Stop": []}}', "twice"),
     ],
-)  # fmt: skip
+)
 def test_a_file_of_another_shape_is_refused(text: str, code: str) -> None:
     with pytest.raises(BadInput) as caught:
         set_up(text, FILES[0], LAUNCH)

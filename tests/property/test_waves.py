@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.frontier import Frontier
-from tenuto.core.waves import PlanRefused, arrange, barrier, partition, restrict, rolling, skipped
+from tenuto.core.items import PlanRefused, arrange, chain_lengths, partition, skipped
+from tenuto.encoding import dumps, loads
+from tests.support.waves_at_work import WavesAtWork
 
 if TYPE_CHECKING:
-    from tenuto.core.items import PlannedItem
+    from tenuto.core.records.run import PlannedItem
 
 
 @st.composite
@@ -90,100 +91,82 @@ def test_sub_waves_hold_the_cap_and_the_order(wave: list[str], cap: int) -> None
     assert all(0 < len(group) <= cap for group in groups)
 
 
-class Work:
-    """Agents that end in any order, well or badly."""
+class Agents:
+    """Agents that end in any order, well or badly, under the rules of a waves step."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: WavesAtWork, cap: int) -> None:
+        self.work, self.cap = work, cap
         self.done: list[str] = []
         self.failed: list[str] = []
         self.running: list[str] = []
         self.started: list[str] = []
 
-    def start(self, names: list[str], cap: int) -> None:
+    def start(self) -> list[str]:
+        """Everything that may start now does."""
+        names = self.work.startable()
+        self.work.start(names)
         self.running += names
         self.started += names
-        assert len(self.running) <= cap
-        assert len(set(self.started)) == len(self.started)
+        assert len(self.running) <= self.cap
+        assert len(set(self.started)) == len(self.started), "an item started twice"
+        return names
 
-    def end_one(self, data: st.DataObject) -> str:
+    def end_one(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(self.running))
         self.running.remove(name)
-        (self.done if data.draw(st.integers(0, 9)) else self.failed).append(name)
-        return name
+        well = bool(data.draw(st.integers(0, 9)))
+        (self.done if well else self.failed).append(name)
+        self.work.end(name, well=well)
 
 
-@given(st.data(), plans(), st.integers(1, 4))
+@given(st.data(), plans().filter(bool), st.integers(1, 4))
 def test_barrier_order_whatever_the_agents_answer(data: st.DataObject, items: list[PlannedItem], cap: int) -> None:
     """Never over the cap, never before a dependency, always to the end of the wave that had the first failure."""
     waves = arrange(items)["waves"]
     by_id = {item["id"]: item for item in items}
-    work = Work()
+    agents = Agents(WavesAtWork(items, order="barrier", cap=cap), cap)
     while True:
-        names = barrier(waves, done=work.done, running=work.running, failed=work.failed, cap=cap)
-        for name in names:
-            assert all(before in work.done for before in by_id[name]["depends_on"])
-        work.start(names, cap)
-        if not work.running:
+        for name in agents.start():
+            assert all(before in agents.done for before in by_id[name]["depends_on"])
+        if not agents.running:
             break
-        work.end_one(data)
-    stopped = next((at for at, wave in enumerate(waves) if any(name in work.failed for name in wave)), len(waves))
-    assert sorted(work.started) == sorted(name for wave in waves[: stopped + 1] for name in wave)
+        agents.end_one(data)
+    stopped = next((at for at, wave in enumerate(waves) if any(name in agents.failed for name in wave)), len(waves))
+    assert sorted(agents.started) == sorted(name for wave in waves[: stopped + 1] for name in wave)
 
 
-@given(st.data(), plans(), st.integers(1, 4))
+@given(st.data(), plans().filter(bool), st.integers(1, 4))
 def test_rolling_order_whatever_the_agents_answer(data: st.DataObject, items: list[PlannedItem], cap: int) -> None:
-    """Never over the cap, never before a dependency, and everything runs that does not wait for a failure.
-
-    The frontier, which does not look at every item again, starts the same items at the same moments.
-    """
+    """Never over the cap, never before a dependency, the longest chain first; all runs that waits for no failure."""
     by_id = {item["id"]: item for item in items}
-    never = data.draw(st.lists(st.sampled_from(sorted(by_id)))) if items else []
-    work, frontier = Work(), Frontier(items, never_stops=never)
+    never = data.draw(st.lists(st.sampled_from(sorted(by_id))))
+    chains = chain_lengths(items)
+    work = WavesAtWork(items, order="rolling", cap=cap, on_item_error="skip-dependents", never_stops=never)
+    agents = Agents(work, cap)
     while True:
-        names = rolling(items, done=work.done, running=work.running, failed=work.failed, cap=cap, never_stops=never)
-        assert frontier.start(cap) == names
+        names = agents.start()
+        assert [chains[name] for name in names] == sorted((chains[name] for name in names), reverse=True)
         for name in names:
-            ended = [before for before in by_id[name]["depends_on"] if before in work.failed and before in never]
-            assert all(before in work.done or before in ended for before in by_id[name]["depends_on"])
-        work.start(names, cap)
-        if not work.running:
+            harmless = [before for before in by_id[name]["depends_on"] if before in agents.failed and before in never]
+            assert all(before in agents.done or before in harmless for before in by_id[name]["depends_on"])
+        if not agents.running:
             break
-        ended = work.end_one(data)
-        frontier.end(ended, well=ended in work.done)
-    lost = skipped(items, [name for name in work.failed if name not in never])
-    assert sorted(work.started) == sorted(item["id"] for item in items if item["id"] not in lost)
+        agents.end_one(data)
+    lost = skipped(items, [name for name in agents.failed if name not in never])
+    assert sorted(agents.started) == sorted(item["id"] for item in items if item["id"] not in lost)
 
 
-@given(st.data(), plans(), st.integers(1, 4))
-def test_a_fix_pass_runs_a_part_of_a_plan_in_the_plans_order(data: st.DataObject, items: list[PlannedItem], cap: int) -> None:
-    """Whichever items it is about: all of them, nothing else, after each other as the whole plan has it."""
-    chosen = [item for item in items if data.draw(st.booleans())]
-    names = [item["id"] for item in chosen]
-    waves = restrict(arrange(items)["waves"], names)
-    assert sorted(name for wave in waves for name in wave) == sorted(names)
-    assert all(waves)
-    done = [item["id"] for item in items if item["id"] not in names]
-    frontier = Frontier(chosen, done=done)
-    while started := rolling(chosen, done=done, running=(), failed=(), cap=cap):
-        assert frontier.start(cap) == started
-        for name in started:
-            assert all(before in done for before in next(i for i in items if i["id"] == name)["depends_on"])
-            frontier.end(name, well=True)
-        done += started
-    assert sorted(done) == sorted(item["id"] for item in items)
-
-
-@given(st.data(), plans(), st.integers(1, 4))
-def test_a_frontier_made_in_the_middle_goes_on_like_the_old_one(
-    data: st.DataObject, items: list[PlannedItem], cap: int
+@given(st.data(), plans().filter(bool), st.integers(1, 4), st.sampled_from(["barrier", "rolling"]))
+def test_a_driver_that_dies_in_the_middle_loses_nothing(
+    data: st.DataObject, items: list[PlannedItem], cap: int, order: str
 ) -> None:
-    """A restart loses nothing: it is rebuilt from what is done, running and failed."""
-    work, frontier = Work(), Frontier(items)
+    """What may start follows from the run alone: folded again from its events, it is the same."""
+    agents = Agents(WavesAtWork(items, order=order, cap=cap), cap)
     for _ in range(data.draw(st.integers(0, 2 * len(items)))):
-        work.start(frontier.start(cap), cap)
-        if not work.running:
+        agents.start()
+        if not agents.running:
             break
-        ended = work.end_one(data)
-        frontier.end(ended, well=ended in work.done)
-    again = Frontier(items, done=work.done, running=work.running, failed=work.failed)
-    assert again.start(cap) == frontier.start(cap)
+        agents.end_one(data)
+    again = WavesAtWork(items, order=order, cap=cap)
+    again.run = loads(dumps(agents.work.run))
+    assert again.startable() == agents.work.startable()

@@ -1,10 +1,11 @@
 """The whole system, whatever happens to it: work, decisions, crashes, power losses, hand edits, and a clock that jumps.
 
 Two runs live in one repository: one that a pipeline drives (handed out and reported, so that no process is needed), and
-one that is led by hand (whole.py). In any step the process may die: before the commit, after it, between two files; what goes on
-stands on the files of that very moment. Or the power fails: the step is made by a process of its own, whose system calls a model of a
-file system follows (prove/disk.py), and what that may have kept at one of these calls takes the repository's place. After each
-step everything that was ever answered is still there, and every rule that a user relies on holds.
+one that is led by hand (whole.py). In any step the process may die: before the commit, after it, between two files;
+what goes on stands on the files of that very moment. Or the power fails: the step is made by a process of its own,
+whose system calls a model of a file system follows (prove/disk.py), and what that may have kept at one of these calls
+takes the repository's place. After each step everything that was ever answered is still there, and every rule that a
+user relies on holds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -31,10 +33,11 @@ from tenuto.core.fold import fold
 from tenuto.core.times import iso
 from tenuto.encoding import dumps, loads
 from tenuto.errors import Damaged, TenutoError
-from tenuto.metrics.figures import figures
+from tenuto.metrics import figures
 from tenuto.stores.sqlite import SqliteJournal
-from tenuto.workspace import turn as turns
-from tenuto.workspace.examine import examine
+from tenuto.workspace import workspace as turns
+from tenuto.workspace.checkup import examine
+from tenuto.workspace.publish import publish_all
 from tests.property.whole import CAP, act, in_another_process
 
 DAY = 86_400_000
@@ -52,12 +55,14 @@ class Crash(BaseException):
 
 @contextlib.contextmanager
 def dying(root: Path, point: str, nth: int) -> Iterator[dict[str, bytes | None]]:
-    """The nth time that a turn comes to this point, there is no process any more. Yields what it leaves, as soon as it is known."""
+    """The nth time that a turn comes to this point, there is no process any more. Yields what it leaves, as soon as
+    it is known."""
     seen, showing, left = [0], [0], dict[str, bytes | None]()
-    commit, publish = SqliteJournal.commit, turns.publish_all
+    commit, publish = SqliteJournal.commit, publish_all
 
     def here(at: str) -> None:
-        # Not while a file is exchanged, where an edit may take a turn of its own: that file is ours alone then, and nobody can read what is left.
+        # Not while a file is exchanged, where an edit may take a turn of its own: that file is ours alone then, and
+        # nobody can read what is left.
         seen[0] += at == point and not showing[0]
         if at == point and not showing[0] and seen[0] == nth:
             left.update(read_tree(root))
@@ -68,21 +73,20 @@ def dying(root: Path, point: str, nth: int) -> Iterator[dict[str, bytes | None]]
         commit(journal)
         here("after the commit")
 
-    def published(workspace: Any, publications: list[Any]) -> None:
+    def published(workspace: Any, publications: list[Any], absorb: Any) -> None:
         half = len(publications) // 2 if point == "between the files" else 0
         for part in (publications[:half], publications[half:]):
             showing[0] += 1
             try:
-                publish(workspace, part)
+                publish(workspace, part, absorb)
             finally:
                 showing[0] -= 1
             here("between the files")
 
-    SqliteJournal.commit, turns.publish_all = committed, published  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteJournal, "commit", committed)
+        patch.setattr(turns, "publish_all", published)
         yield left
-    finally:
-        SqliteJournal.commit, turns.publish_all = commit, publish  # type: ignore[method-assign]
 
 
 class WholeSystem(RuleBasedStateMachine):
@@ -91,22 +95,26 @@ class WholeSystem(RuleBasedStateMachine):
         self.kept = contextlib.ExitStack()
         self.root = self.kept.enter_context(place()) / "repository"
         self.root.mkdir()
-        (self.root / ".git" / "tenuto").mkdir(parents=True, exist_ok=True)  # where the journal lies; git itself is asked nothing it would have to answer
+        (self.root / ".git" / "tenuto").mkdir(
+            parents=True, exist_ok=True
+        )  # where the journal lies; git itself is asked nothing it would have to answer
         self.now = 1_900_000_000_000
         self.answered: dict[str, list[Any]] = {}  # the events of each run, as of the last time somebody was answered
         self.hidden: dict[str, str] = {}  # why a file may differ from what it should show
-        self.behind: set[str] = set()  # runs that nothing was answered about since a crash: their files may tell less than the journal
+        self.behind: set[str] = (
+            set()
+        )  # runs that nothing was answered about since a crash: their files may tell less than the journal
         self.workspace = self.opened()
 
     def teardown(self) -> None:
-        self.workspace.journal.close()  # type: ignore[attr-defined]
+        self.workspace.journal.close()
         self.kept.close()
 
     def clock(self) -> str:
         self.now += 1000
         return iso(self.now)
 
-    def opened(self) -> tenuto.Workspace:
+    def opened(self) -> tenuto.Repository:
         return tenuto.open(str(self.root), clock=self.clock)
 
     # ---- what is asked
@@ -135,7 +143,8 @@ class WholeSystem(RuleBasedStateMachine):
         return answer
 
     def lose_power(self, asked: list[Any], dice: random.Random) -> None:
-        """At some call of the process that makes this step. What was flushed is there; of the rest, whatever the dice keep."""
+        """At some call of the process that makes this step. What was flushed is there; of the rest, whatever the
+        dice keep."""
         before = read_tree(self.root)
         disk = Disk.holding(before)
         done = trace_process(self.root, in_another_process(self.root, self.now, asked), b"", self.root.parent / "trace")
@@ -150,14 +159,18 @@ class WholeSystem(RuleBasedStateMachine):
         if any(op.kind == "answer" for op in made):
             self.answered = ended
         for path, content in left.items():
-            if content is not None and not path.startswith(".git/") and content not in (before.get(path), after.get(path)):
+            if (
+                content is not None
+                and not path.startswith(".git/")
+                and content not in (before.get(path), after.get(path))
+            ):
                 self.hidden[str(self.root / path)] = "cut"
         self.begin_anew(left)
 
     def begin_anew(self, left: dict[str, bytes | None]) -> None:
         """The process is gone, and this is what it left."""
         self.behind = {"driven", "by-hand"}
-        self.workspace.journal.close()  # type: ignore[attr-defined]  # whatever that still writes is not there any more
+        self.workspace.journal.close()  # whatever that still writes is not there any more
         shutil.rmtree(self.root)
         self.root.mkdir()
         write_tree(self.root, {path: content for path, content in left.items() if not path.endswith("-shm")})
@@ -189,14 +202,16 @@ class WholeSystem(RuleBasedStateMachine):
         self.ask(["next"], crash)
 
     @rule(
-        which=st.integers(0, 3), verdict=st.sampled_from(["DONE", "DONE", "DONE", "ERROR", "NEEDS_REVISION", "lie"]), crash=CRASHES,
-    )  # fmt: skip
+        which=st.integers(0, 3),
+        verdict=st.sampled_from(["DONE", "DONE", "DONE", "ERROR", "NEEDS_REVISION", "lie"]),
+        crash=CRASHES,
+    )
     def report(self, which: int, verdict: str, crash: Any) -> None:
         """An agent delivers, fails, wants more, or says that it delivered and did not."""
         run = self.run("driven")
-        if not run or not run["flying"]:
+        if not run or not run["in_flight"]:
             return
-        name = run["flying"][which % len(run["flying"])]
+        name = run["in_flight"][which % len(run["in_flight"])]
         out = {"one": "a.md", "two": "b.md", "three": "c.md"}.get(run["attempts"][name]["extra"]["seat"], "design.md")
         if verdict == "DONE":
             path = self.root / "docs" / "feature" / "driven" / out
@@ -224,9 +239,10 @@ class WholeSystem(RuleBasedStateMachine):
             self.ask(["steer", what], crash)
 
     @rule(
-        what=st.sampled_from(["start", "end", "gate", "decide", "store", "pause"]), phase=st.sampled_from(["architect", "task-breakdown"]),
+        what=st.sampled_from(["start", "end", "gate", "decide", "store", "pause"]),
+        phase=st.sampled_from(["architect", "task-breakdown"]),
         crash=CRASHES,
-    )  # fmt: skip
+    )
     def lead(self, what: str, phase: str, crash: Any) -> None:
         given = {"start": [phase], "end": [phase], "store": [phase, f"as of {self.now}"]}.get(what, [])
         self.ask(["lead", what, *given], crash)
@@ -255,13 +271,13 @@ class WholeSystem(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        self.workspace.journal.close()  # type: ignore[attr-defined]
+        self.workspace.journal.close()
         self.workspace = self.opened()
 
     @rule()
     def mend(self) -> None:
         """A person looks: damaged files are removed, and repair writes what is recorded."""
-        from tenuto.workspace.repair import repair
+        from tenuto.workspace.checkup import repair
 
         for path, how in list(self.hidden.items()):
             if how in ("cut", "nul") and Path(path).exists():
@@ -281,10 +297,14 @@ class WholeSystem(RuleBasedStateMachine):
             for card in reader.runs():
                 events = list(reader.events(card["id"]))
                 run = reader.load(card["id"])
-                assert run is not None and loads(dumps(run)) == loads(dumps(fold(events))), "the kept state is not what the events say"
+                assert run is not None and loads(dumps(run)) == loads(dumps(fold(events))), (
+                    "the kept state is not what the events say"
+                )
                 assert run["version"] == len(events)
         found = examine(self.workspace)["findings"]
-        assert [one for one in found if one["severity"] == "damage" and str(self.root / one["where"]) not in self.hidden] == []
+        assert [
+            one for one in found if one["severity"] == "damage" and str(self.root / one["where"]) not in self.hidden
+        ] == []
         # After an answer, files that nobody touched since say what the journal says.
         assert self.behind or self.hidden or not [one for one in found if one["severity"] == "behind"]
 
@@ -295,15 +315,17 @@ class WholeSystem(RuleBasedStateMachine):
             return
         with self.workspace.journal.read() as reader:
             events = list(reader.events("driven"))
-        assert len(run["flying"]) <= CAP
+        assert len(run["in_flight"]) <= CAP
         ends = Counter(event["attempt"] for event in events if event["type"] in ("AttemptFinished", "AttemptLost"))
         assert all(count == 1 for count in ends.values()), "an attempt ended twice"
-        assert len(ends) + len(run["flying"]) == len(run["attempts"])
+        assert len(ends) + len(run["in_flight"]) == len(run["attempts"])
         if run["budget"]["limits"]:
             assert run["budget"]["spent"].get("attempts", 0) + run["budget"]["reserved"].get("attempts", 0) <= LIMIT
         self.behind_the_gate(events)
         self.ends_are_final(events)
-        assert figures(run)["total_ms"] >= 0 and figures(run)["sequential_ms"] >= 0, "a clock that jumps makes no time run backwards"
+        assert figures(run)["total_ms"] >= 0 and figures(run)["sequential_ms"] >= 0, (
+            "a clock that jumps makes no time run backwards"
+        )
 
     def behind_the_gate(self, events: list[Any]) -> None:
         approved, decided = False, Counter[str]()
@@ -311,7 +333,9 @@ class WholeSystem(RuleBasedStateMachine):
             if event["type"] == "GateDecided":
                 decided[event["gate"]] += 1
                 approved = event["approved"]
-            assert approved or not (event["type"] == "AttemptDispatched" and event["step"] == "write"), "past a gate that nobody opened"
+            assert approved or not (event["type"] == "AttemptDispatched" and event["step"] == "write"), (
+                "past a gate that nobody opened"
+            )
         assert all(count == 1 for count in decided.values()), "a gate was decided twice"
 
     def ends_are_final(self, events: list[Any]) -> None:
@@ -322,12 +346,14 @@ class WholeSystem(RuleBasedStateMachine):
 
 
 # A few here; `HYPOTHESIS_PROFILE=prove` looks for new ones, and longer.
-WholeSystem.TestCase.settings = settings(max_examples=max(25, settings.default.max_examples // 10), stateful_step_count=20)
+PROFILE = settings.get_profile(settings.get_current_profile_name())
+WholeSystem.TestCase.settings = settings(max_examples=max(25, PROFILE.max_examples // 10), stateful_step_count=20)
 test_the_whole_system = WholeSystem.TestCase
 
 
 def test_the_machine_can_come_to_an_end() -> None:
-    """The way through, without anything in between: it ends well, so the rules above are tried on runs that get somewhere."""
+    """The way through, without anything in between: it ends well, so the rules above are tried on runs that get
+    somewhere."""
     system: Any = WholeSystem()
     try:
         system.begin(limited=True)

@@ -1,7 +1,7 @@
 """What the machine of test_whole_system.py asks of a repository, in its own process or in one of its own.
 
-    act(workspace, ["decide", "approve"])       here
-    python -m tests.property.whole ROOT NOW [..]  in another process, which says "answered" when it was
+act(workspace, ["decide", "approve"])       here
+python -m tests.property.whole ROOT NOW [..]  in another process, which says "answered" when it was
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 import tenuto
 from prove.frame import place
+from tenuto.core.records.action import Definition
 from tenuto.core.times import iso
-from tenuto.drivers.bound import Definition, define
-from tenuto.drivers.guided import accept, hand_out
-from tenuto.drivers.persons import command, decide_gate
-from tenuto.drivers.start import start
+from tenuto.engine.attempt import define
+from tenuto.engine.begin import start
+from tenuto.engine.gates import command, decide_gate
+from tenuto.engine.guided import accept, hand_out
 from tenuto.errors import TenutoError
 
 CAP = 2
@@ -49,8 +50,10 @@ steps:
     on: {{ERROR: halt}}
 """
 STEERING: dict[str, Any] = {
-    "Pause": {"do": "Pause", "reason": "a break"}, "Resume": {"do": "Resume", "decision": "retry"}, "Cancel": {"do": "Cancel"},
-}  # fmt: skip
+    "Pause": {"do": "Pause", "reason": "a break"},
+    "Resume": {"do": "Resume", "decision": "retry"},
+    "Cancel": {"do": "Cancel"},
+}
 
 
 @functools.cache
@@ -61,16 +64,18 @@ def definition() -> Definition:
         return define("whole", str(folder))
 
 
-def act(workspace: tenuto.Workspace, asked: list[Any]) -> Any:
+def act(workspace: tenuto.Repository, asked: list[Any]) -> Any:
     name, *given = asked
     acts: dict[str, Callable[..., Any]] = {
-        "begin": lambda limits: start(workspace, "Make it", "whole", name="driven", definition=definition(), limits=limits),
+        "begin": lambda limits: start(
+            workspace, "Make it", "whole", name="driven", definition=definition(), limits=limits
+        ),
         "next": lambda: hand_out(workspace, "driven", {}),
         "report": lambda attempt, said: accept(workspace, "driven", attempt, said, {}),
         "decide": lambda word: decide_gate(workspace, "driven", word, "because", {}),
         "steer": lambda what: command(workspace, "driven", STEERING[what]),
         "lead": lambda what, *more: _lead(workspace.context, what, *more),
-    }  # fmt: skip
+    }
     return acts[name](*given)
 
 
@@ -84,7 +89,7 @@ def _lead(context: Any, what: str, *given: Any) -> Any:
         "decide": lambda: context.resume("approve", task="by-hand"),
         "store": lambda phase, text: context.store(phase, text, task="by-hand"),
         "pause": lambda: context.pause("a break", task="by-hand"),
-    }  # fmt: skip
+    }
     return acts[what](*given)
 
 

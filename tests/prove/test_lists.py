@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 from prove import attacker, fuzz, p09_secrets, p10_text, p13_hooks, p14_input
-from tenuto.drivers.hooks import _HANDLERS
+from prove.equivalent import EQUIVALENT
 from tenuto.entrypoints.cli.program import COMMANDS, SECTIONS, SPOKEN
 from tenuto.entrypoints.feature import VERBS
 from tenuto.entrypoints.staged import OPERATIONS
-from tenuto.hosts.hearing import EVENTS, hear
+from tenuto.hooks.call import HANDLERS
+from tenuto.hooks.parse import EVENTS, parse_hook
 
 
 def tried(*first: str) -> set[str]:
@@ -25,25 +27,68 @@ def test_an_agent_tries_every_command_that_could_open_a_gate() -> None:
 def test_an_agent_tries_every_word_of_a_dialect_that_leads_on() -> None:
     """The others only look, or record what was done."""
     assert set(VERBS) - tried("feature") == {"start", "task", "status", "cancel"}
-    records = {"init", "read", "owner", "stop", "record-output", "record-review", "record-coverage", "record-failure", "validate-gate"}
+    records = {
+        "init",
+        "read",
+        "owner",
+        "stop",
+        "record-output",
+        "record-review",
+        "record-coverage",
+        "record-failure",
+        "validate-gate",
+    }
     assert set(OPERATIONS) - tried("staged") == records
 
 
 def test_every_command_that_looks_is_searched_for_secrets_and_for_what_a_terminal_obeys() -> None:
     for looks in (p09_secrets.LOOKS, (*p10_text.LOOKS, *p10_text.IN_TURN)):
-        assert set(SECTIONS["Look"]) | {"plan", "export", "verify", "doctor", "adopt", "repair", "clean", *SPOKEN} - {"hook"} <= {words[0] for words in looks}
+        # tests/web looks through the pages that `ui` serves.
+        assert set(SECTIONS["Look"]) - {"ui"} | {
+            "plan",
+            "export",
+            "verify",
+            "doctor",
+            "adopt",
+            "repair",
+            "clean",
+            *SPOKEN,
+        } - {"hook"} <= {words[0] for words in looks}
 
 
 def test_every_command_is_given_what_nobody_would_type() -> None:
-    """The others wait (watch, mcp), write where their user says, or have their own tests for what they read."""
-    assert set(COMMANDS) - set(p14_input.NAMES) == {"watch", "mcp", "export", "import", "setup", "doctor", "completion"}
+    """The others wait (watch, mcp, ui), write where their user says, or have their own tests for what they read."""
+    assert set(COMMANDS) - set(p14_input.NAMES) == {
+        "watch",
+        "mcp",
+        "ui",
+        "export",
+        "import",
+        "setup",
+        "doctor",
+        "completion",
+    }
     assert set(fuzz.STAGED) == set(OPERATIONS) and set(VERBS) - set(fuzz.FEATURE) == {"commit"}
-    assert {EVENTS[name] for name in fuzz.HOOKS} | {"Delegation"} == set(_HANDLERS)
+    assert {EVENTS[name] for name in fuzz.HOOKS} | {"Delegation"} == set(HANDLERS)
 
 
 def test_an_error_is_forced_in_every_hook() -> None:
-    heard = [
-        hear(name.rpartition("/")[2].partition(".")[0], p13_hooks._payload(name, Path("/nowhere")))["event"]
+    call = [
+        parse_hook(name.rpartition("/")[2].partition(".")[0], p13_hooks._payload(name, Path("/nowhere")))["event"]
         for name in (*p13_hooks.NAMES, *p13_hooks.OTHERS)
     ]
-    assert set(heard) == set(_HANDLERS)
+    assert set(call) == set(HANDLERS)
+
+
+def stands(module: str, name: str) -> bool:
+    """Is it defined in this module, and not only imported there?"""
+    found: object = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return getattr(found, "__module__", "") == module
+
+
+def test_every_equivalent_mutant_is_one_of_a_function_that_there_is() -> None:
+    """A function that moves or gets another name takes its mutants along."""
+    named = sorted({tuple(key.split(":", 2)[:2]) for key in EQUIVALENT})
+    assert [f"{module}:{name}" for module, name in named if not stands(module, name)] == []

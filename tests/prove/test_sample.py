@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from prove import frame, table
 from prove.promises import PROMISES, Promise
+from tests.support.fresh import in_fresh_process
 
 HERE = [promise for promise in PROMISES if (frame.ROOT / "prove" / f"{promise.module}.py").is_file()]
 SAMPLE = frame.Amount(full=False, jobs=1)
@@ -42,19 +44,18 @@ def test_the_prover_sees_a_broken_promise(promise: Promise) -> None:
     assert result.violations, "the prover cannot fail, so it proves nothing"
 
 
-def attempt(act: object, *arguments: object) -> frame.Result:
+def attempt(act: Callable[..., frame.Result], *arguments: object) -> frame.Result:
     try:
-        result: frame.Result = act(*arguments)  # type: ignore[operator]
+        return in_fresh_process(act, *arguments)
     except frame.Lacking as lacking:
         pytest.skip(str(lacking))
-    return result
 
 
 def test_the_table_has_a_row_for_every_promise_and_keeps_what_was_not_run(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of one promise changes one row."""
-    page = frame.Path(tmp_path, "promises.md")
+    page = Path(tmp_path, "promises.md")
     page.write_text(f"above\n{table.BEGIN}\n{table.END}\nbelow\n")
     monkeypatch.setattr(table, "PAGE", page)
     good = frame.Result(1_000, [], {"states": "7"})

@@ -9,17 +9,19 @@
 
 It speaks Anthropic Messages (`url`), OpenAI Responses and Chat (`url + "/v1"`) and Gemini (`url`), streamed or whole.
 
-Nothing is remembered of a conversation. The newest user text with a marker `[[script:NAME]]` names the script, the number
-of model turns after it is the turn: requests that are sent again, resumed sessions and parallel agents all get the right
-one. `choose(text)` may name the script instead, for prompts that hold no marker.
+Nothing is remembered of a conversation. The newest user text with a marker `[[script:NAME]]` names the script, the
+number of model turns after it is the turn: requests that are sent again, resumed sessions and parallel agents all get
+the right one. `choose(text)` may name the script instead, for prompts that hold no marker.
 
 A script is a list of turns, or a function `(Asked) -> turn`. A turn is a list of blocks, a function, or a record:
 
-    say      blocks: a string, {"tool", "input"} (a tool call), {"tool", "raw"} (Codex: arguments as text), {"thinking"},
+    say      blocks: a string, {"tool", "input"} (a tool call), {"tool", "raw"} (Codex: arguments as text),
+             {"thinking"},
              {"search"} and {"tool", "namespace", "input"} (Codex: tools of servers)
     until    answer when this file exists
     usage    {"input_tokens", "output_tokens"}
-    fail     {"status", "type"?, "message"?, "more"?, "headers"?, "times"?}: an error instead; `times`: only the first so many
+    fail     {"status", "type"?, "message"?, "more"?, "headers"?, "times"?}: an error instead; `times`: only the first
+             so many
     cut      True: the connection ends half-way through the answer
     garbage  True: what comes is nothing that the protocol knows
 """
@@ -141,10 +143,14 @@ class Model:
             return {"say": [f"ERROR: there is no script {asked.script}"]}
         turn = script
         if isinstance(script, list):
-            turn = script[asked.turn] if asked.turn < len(script) else [f"ERROR: {asked.script} has no turn {asked.turn}"]
+            turn = (
+                script[asked.turn] if asked.turn < len(script) else [f"ERROR: {asked.script} has no turn {asked.turn}"]
+            )
         if callable(turn):
             turn = turn(asked)
-        record = dict(turn) if isinstance(turn, dict) else {"say": turn if isinstance(turn, list) else [turn]}
+        record: dict[str, Any] = (
+            dict(turn) if isinstance(turn, dict) else {"say": turn if isinstance(turn, list) else [turn]}
+        )
         record.setdefault("say", [])
         if "fail" in record and request.time > record["fail"].get("times", request.time):
             del record["fail"]
@@ -202,7 +208,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, request: Request, turn: dict[str, Any]) -> None:
         if "fail" in turn:
             fail = turn["fail"]
-            error = {"type": fail.get("type", "api_error"), "message": fail.get("message", "a scripted failure"), **fail.get("more", {})}
+            error = {
+                "type": fail.get("type", "api_error"),
+                "message": fail.get("message", "a scripted failure"),
+                **fail.get("more", {}),
+            }
             self._whole(fail["status"], {"type": "error", "error": error}, fail.get("headers", {}))
             return
         number = len(self.model.requests)

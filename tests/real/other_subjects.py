@@ -1,7 +1,7 @@
 """Codex, and agents over the Agent Client Protocol, held to the contract of test_contract.py.
 
-Codex, alone and behind its bridge, plays every scene. The other programs that speak the protocol take seconds to start: they play
-those in which they differ.
+Codex, alone and behind its bridge, plays every scene. The other programs that speak the protocol take seconds to start:
+they play those in which they differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class CodexSubject(ModelSubject):
     name = program = kind = "codex"
     usage = {"tokens": 240}  # noqa: RUF012
     record = (".codex/sessions", "function_call_output")
-    until = LATER * 1000 + 20_000  # it leaves the seconds out: 06:40 is told as 6, and taken as 7
+    until = LATER * 1000 + 20_000  # it leaves the seconds out: 26:40 is told as 26, and taken as 27
 
     def spelling(self, scene: str) -> str:
         return "codex:sandbox=danger-full-access"
@@ -33,7 +33,14 @@ class CodexSubject(ModelSubject):
 
     def limit(self) -> Any:
         more = {"plan_type": "plus", "resets_at": LATER}
-        return {"fail": {"status": 429, "type": "usage_limit_reached", "message": "The usage limit has been reached", "more": more}}
+        return {
+            "fail": {
+                "status": 429,
+                "type": "usage_limit_reached",
+                "message": "The usage limit has been reached",
+                "more": more,
+            }
+        }
 
 
 class CodexAcpSubject(CodexSubject):
@@ -124,4 +131,11 @@ class CopilotSubject(Slow):
         return {"tool": "create", "input": {"path": str(self.work / name), "file_text": text}}
 
 
-OTHERS: list[type[ModelSubject]] = [CodexSubject, CodexAcpSubject, ClaudeAcpSubject, GeminiSubject, OpenCodeSubject, CopilotSubject]
+OTHERS: list[type[ModelSubject]] = [
+    CodexSubject,
+    CodexAcpSubject,
+    ClaudeAcpSubject,
+    GeminiSubject,
+    OpenCodeSubject,
+    CopilotSubject,
+]

@@ -3,7 +3,8 @@
     stage = Stage(folder, environment)               a pipeline of one step, `work`: role worker, one output, out.md
     stage.run("--agent", "claude")                   `tenuto run ...`, to its end: a Ran with status, attempts, out, err
     with stage.begin("--agent", "claude") as engine: the same in the background; engine.wait() -> Ran
-    stage.attempts(), stage.events(), stage.kill()   what the journal says; kill -9 of the engine's supervisors and agents
+    stage.attempts(), stage.events(), stage.kill()   what the journal says; kill -9 of the engine's supervisors and
+                                                     agents
 
 The role's text holds [[script:work]], so a scripted model knows which script is meant.
 """
@@ -20,6 +21,7 @@ from typing import Any, Self
 
 import tenuto
 from tenuto.supervise import attempts
+from tests.support.trusting import trust
 
 ROLE = "---\nname: worker\ntools: [read, search, write, run]\n{more}---\nDo the work. [[script:work]]\n"
 PIPELINE = """name: one
@@ -53,13 +55,17 @@ class Stage:
         self.root = folder / "repository"
         self.environment = environment
         subprocess.run(["git", "init", "-q", "-b", "main", str(self.root)], check=True)
-        for name, text in {"pipelines/one.yaml": PIPELINE.format(more=seat), "roles/worker.md": ROLE.format(more=role)}.items():
+        for name, text in {
+            "pipelines/one.yaml": PIPELINE.format(more=seat),
+            "roles/worker.md": ROLE.format(more=role),
+        }.items():
             path = self.root / ".tenuto" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         (self.root / "README.md").write_text("hello\n")
         self.git("add", ".")
         self.git("commit", "-q", "-m", "begin")
+        trust(self.root)
 
     def git(self, *words: str) -> str:
         return subprocess.run(["git", *words], cwd=self.root, check=True, capture_output=True, text=True).stdout.strip()
@@ -70,6 +76,7 @@ class Stage:
 
     def configure(self, text: str) -> None:
         (self.root / ".tenuto" / "config.yaml").write_text(text)
+        trust(self.root)
 
     def run(self, *words: str) -> Ran:
         with self.begin(*words) as engine:
@@ -86,7 +93,9 @@ class Stage:
 
     def tenuto(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tenuto", *words]
-        return subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=280)
+        return subprocess.run(
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=280
+        )
 
     def load(self, name: str = "task") -> Any:
         return tenuto.open(str(self.root)).load(name)
@@ -119,9 +128,14 @@ class Playing:
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tenuto", *self.words], cwd=self.stage.root, env=self.stage.environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "tenuto", *self.words],
+            cwd=self.stage.root,
+            env=self.stage.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,13 +1,15 @@
 """Who is held to the contract of test_contract.py, and how each is made to play a scene.
 
-A subject says how its agent is spelled, what environment its program needs, and what happens in each scene that it can play:
+A subject says how its agent is spelled, what environment its program needs, and what happens in each scene that it can
+play:
 
     done        writes out.md, says DONE: wrote it
     revise      writes out.md, says NEEDS_REVISION: not good yet
     unproven    says DONE, and has written nothing
     talk        says something that is no verdict
     hang        has begun, and goes on only when `go` exists
-    half-way    has written half.md, and waits for `go`; when told that it was interrupted it writes out.md and says DONE: went on
+    half-way    has written half.md, and waits for `go`; when told that it was interrupted it writes out.md and says
+                DONE: went on
     limit       a usage limit that ends at a stated time
     busy        a rate limit that does not say when it ends; the second time it works
     passing     the model is overloaded; the second time it works
@@ -30,7 +32,8 @@ import pytest
 from tests.real.conftest import Lab
 from tests.real.model import Asked, Model
 
-LATER = 4_000_000_000  # seconds: a time that no test will see
+LATER = int(time.time()) // 86400 * 86400 + 20 * 86400 + 26_800  # seconds: in twenty days, at 07:26:40
+WHEN_LATER = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(LATER))
 GOES_ON = "You were interrupted"
 
 
@@ -98,7 +101,7 @@ class CommandSubject(Subject):
             "talk": "echo I think it works",
             "hang": f"touch '{self.folder}/begun'; {wait}",
             "half-way": f"{again}; touch '{self.folder}/begun'; {wait}",
-            "limit": "echo 'PARKED: 2096-10-02T07:06:40Z the usage limit is reached'",
+            "limit": f"echo 'PARKED: {WHEN_LATER} the usage limit is reached'",
             "lasting": "echo x > out.md; echo 'DONE: wrote it'; echo 'this model does not exist' >&2; exit 1",
             "garbage": "echo x > out.md; printf '\\377\\000\\033[2J half DONE'",
         }
@@ -128,9 +131,13 @@ class ScriptedSubject(Subject):
             "talk": 'files: {}\n    reply: "I think it works"',
             "hang": waits,
             "half-way": waits,
-            "limit": 'files: {}\n    reply: "PARKED: 2096-10-02T07:06:40Z the usage limit is reached"',
+            "limit": f'files: {{}}\n    reply: "PARKED: {WHEN_LATER} the usage limit is reached"',
         }[scene]
-        again = '  - for: {try: 2}\n    files: {out.md: "x\\n"}\n    reply: "DONE: started over"\n' if scene == "half-way" else ""
+        again = (
+            '  - for: {try: 2}\n    files: {out.md: "x\\n"}\n    reply: "DONE: started over"\n'
+            if scene == "half-way"
+            else ""
+        )
         (self.folder / "answers.yaml").write_text(f'answers:\n{again}  - for: {{role: "*"}}\n    {told}\n')
 
     def wait_until_begun(self) -> None:
@@ -146,8 +153,8 @@ class ModelSubject(Subject):
     kind = ""
     """Whose environment of the lab it gets: claude, codex, gemini, opencode."""
     record = ("", "")
-    """Where the program writes its conversation down, and what is in there once the first half is: it does that a moment after it
-    happened, and who is killed before has only begun."""
+    """Where the program writes its conversation down, and what is in there once the first half is: it does that a
+    moment after it happened, and who is killed before has only begun."""
     model: Model
 
     def prepare(self) -> None:
@@ -177,9 +184,18 @@ class ModelSubject(Subject):
             "hang": [{"until": self.go, "say": ["DONE: late"]}],
             "half-way": self.half_way,
             "limit": [self.limit()],
-            "busy": self.once({"status": 429, "type": "rate_limit_error", "message": "too many requests", "headers": {"retry-after": "3600"}}),
+            "busy": self.once(
+                {
+                    "status": 429,
+                    "type": "rate_limit_error",
+                    "message": "too many requests",
+                    "headers": {"retry-after": "3600"},
+                }
+            ),
             "passing": self.once({"status": 529, "type": "overloaded_error", "message": "Overloaded"}),
-            "lasting": [{"fail": {"status": 400, "type": "invalid_request_error", "message": "this model does not exist"}}],
+            "lasting": [
+                {"fail": {"status": 400, "type": "invalid_request_error", "message": "this model does not exist"}}
+            ],
             "garbage": [{"garbage": True, "say": ["DONE: half"]}],
             "cut": [{"cut": True, "say": ["DONE: half of it"]}],
         }[scene]
@@ -198,7 +214,9 @@ class ModelSubject(Subject):
         if GOES_ON in asked.latest:
             written = (self.work / "out.md").exists()
             return ["DONE: went on"] if written else [self.write("out.md", "x\n")]
-        return {"until": self.go, "say": ["DONE: late"]} if asked.results else [self.write("half.md", "the first half\n")]
+        return (
+            {"until": self.go, "say": ["DONE: late"]} if asked.results else [self.write("half.md", "the first half\n")]
+        )
 
     def play(self, scene: str) -> None:
         self.model = self.lab.model({"work": self.turns(scene)})
@@ -229,7 +247,12 @@ class ClaudeSubject(ModelSubject):
         return {"tool": "Write", "input": {"file_path": str(self.work / name), "content": text}}
 
     def limit(self) -> Any:
-        unified = {"status": "rejected", "reset": str(LATER), "representative-claim": "five_hour", "overage-status": "rejected"}
+        unified = {
+            "status": "rejected",
+            "reset": str(LATER),
+            "representative-claim": "five_hour",
+            "overage-status": "rejected",
+        }
         headers = {f"anthropic-ratelimit-unified-{name}": value for name, value in unified.items()}
         return {"fail": {"status": 429, "type": "rate_limit_error", "message": "limit reached", "headers": headers}}
 
@@ -237,7 +260,7 @@ class ClaudeSubject(ModelSubject):
 SUBJECTS: list[type[Subject]] = [CommandSubject, ScriptedSubject, ClaudeSubject]
 
 
-def playing(scene: str) -> Any:
+def playing(scene: str) -> pytest.MarkDecorator:
     """The subjects that can play this scene, as parameters of a test."""
     from tests.real.other_subjects import OTHERS
 

@@ -1,4 +1,5 @@
-"""What agents over the Agent Client Protocol have besides the contract: permission by rule, the model asked for. With real programs."""
+"""What agents over the Agent Client Protocol have besides the contract: permission by rule, the model asked for.
+With real programs."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ def ran(subject: Slow, turns: Any, spelling: str) -> tuple[Stage, Ran]:
 def test_commands_are_run_where_everything_is_permitted(claude: ClaudeAcpSubject, permit: str, runs: bool) -> None:
     """What was rejected is told to the model, and to the person who reads why the attempt failed."""
     shell = {"tool": "Bash", "input": {"command": "printf x > out.md", "description": "write it"}}
-    stage, found = ran(claude, [[shell], ["DONE: ran it"] if runs else ["It was not allowed."]], f"acp:permit={permit} claude-agent-acp")
+    stage, found = ran(
+        claude,
+        [[shell], ["DONE: ran it"] if runs else ["It was not allowed."]],
+        f"acp:permit={permit} claude-agent-acp",
+    )
     assert stage.output.exists() == runs
     assert found.only["verdict"] == ("DONE" if runs else "ERROR"), found.only["summary"]
     assert ("[permit=edits rejected a request: printf x > out.md]" in found.only["summary"]) != runs
@@ -44,15 +49,21 @@ def test_files_outside_of_the_work_directory_are_not_written(claude: ClaudeAcpSu
     assert found.only["verdict"] == "ERROR" and "permit=edits rejected" in found.only["summary"]
 
 
-def test_with_no_permission_another_program_writes_nothing_either(lab: Lab, tmp_path: Path, program: Callable[[str], str]) -> None:
+def test_with_no_permission_another_program_writes_nothing_either(
+    lab: Lab, tmp_path: Path, program: Callable[[str], str]
+) -> None:
     gemini = GeminiSubject(lab, tmp_path, program)
-    stage, found = ran(gemini, [[gemini.write("out.md", "x")], ["DONE: wrote it"]], "acp:permit=none gemini --acp --skip-trust")
+    stage, found = ran(
+        gemini, [[gemini.write("out.md", "x")], ["DONE: wrote it"]], "acp:permit=none gemini --acp --skip-trust"
+    )
     assert not stage.output.exists()
     assert found.only["verdict"] == "ERROR" and "out.md does not exist" in found.only["summary"]
 
 
 @pytest.mark.parametrize("model", ["haiku", "no-such-model"])
-def test_the_model_that_is_asked_for_is_used_and_one_that_is_not_offered_is_an_error(claude: ClaudeAcpSubject, model: str) -> None:
+def test_the_model_that_is_asked_for_is_used_and_one_that_is_not_offered_is_an_error(
+    claude: ClaudeAcpSubject, model: str
+) -> None:
     _, found = ran(claude, claude.turns("done"), f"acp:model={model} claude-agent-acp")
     used = {one.body["model"] for one in claude.model.requests if one.asked.tools}
     if model == "haiku":
@@ -62,7 +73,9 @@ def test_the_model_that_is_asked_for_is_used_and_one_that_is_not_offered_is_an_e
         assert not used, "nothing is asked of another model"
 
 
-def test_a_session_that_is_gone_is_started_over_in_the_same_start(lab: Lab, tmp_path: Path, program: Callable[[str], str]) -> None:
+def test_a_session_that_is_gone_is_started_over_in_the_same_start(
+    lab: Lab, tmp_path: Path, program: Callable[[str], str]
+) -> None:
     codex = CodexAcpSubject(lab, tmp_path, program)
     codex.model = lab.model({"work": codex.half_way})
     stage = Stage(codex.folder, codex.environment("done"))

@@ -1,4 +1,5 @@
-"""What Claude Code alone has: sessions that go on, agents in the background, options and tools per role. With the real program."""
+"""What Claude Code alone has: sessions that go on, agents in the background, options and tools per role. With the
+real program."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from tests.real.conftest import Lab
 from tests.real.model import Asked
 from tests.real.stage import Stage
-from tests.real.subjects import LATER, ClaudeSubject
+from tests.real.subjects import WHEN_LATER, ClaudeSubject
 
 FIRST, SECOND = "work-1-worker-1", "work-1-worker-2"
 ITEMS = """name: items
@@ -31,7 +32,9 @@ def claude(lab: Lab, tmp_path: Path, program: Callable[[str], str]) -> ClaudeSub
     return ClaudeSubject(lab, tmp_path, program)
 
 
-def staged(claude: ClaudeSubject, turns: Any, seat: str = "transient: 1", role: str = "", scene: str = "done", **scripts: Any) -> Stage:
+def staged(
+    claude: ClaudeSubject, turns: Any, seat: str = "transient: 1", role: str = "", scene: str = "done", **scripts: Any
+) -> Stage:
     claude.model = claude.lab.model({"work": turns, **scripts})
     return Stage(claude.folder, claude.environment(scene), seat, role)
 
@@ -42,10 +45,15 @@ def conversation(claude: ClaudeSubject) -> str:
 
 def test_agents_in_the_background_are_waited_for(claude: ClaudeSubject) -> None:
     """The program answers, its agent goes on, and what it says when that has ended is the reply."""
-    helper = {"tool": "Agent", "input": {"description": "help", "subagent_type": "general-purpose", "prompt": "help [[script:help]]"}}
+    helper = {
+        "tool": "Agent",
+        "input": {"description": "help", "subagent_type": "general-purpose", "prompt": "help [[script:help]]"},
+    }
     turns = [["Starting.", helper], ["DONE: I only started it"], ["DONE: and now it has ended"]]
     done = claude.folder / "go"
-    stage = staged(claude, turns, help=[[claude.write("out.md", "by the helper\n")], {"until": done, "say": ["the help is done"]}])
+    stage = staged(
+        claude, turns, help=[[claude.write("out.md", "by the helper\n")], {"until": done, "say": ["the help is done"]}]
+    )
     with stage.begin("--agent", "claude:tools=default") as engine:
         claude.model.wait_for("work", 1)
         done.touch()
@@ -62,7 +70,9 @@ def test_a_role_says_which_agent_model_effort_and_tools(claude: ClaudeSubject) -
     assert (found.only["verdict"], found.only["agent"]) == ("DONE", "claude:max-turns=7"), found.only["summary"]
     asked = claude.model.requests[0]
     assert asked.body["model"] == "claude-haiku-4-5"
-    assert {"Read", "Grep", "Glob", "Write", "Edit", "Bash"} <= set(asked.asked.tools) and "Agent" not in asked.asked.tools
+    assert {"Read", "Grep", "Glob", "Write", "Edit", "Bash"} <= set(
+        asked.asked.tools
+    ) and "Agent" not in asked.asked.tools
 
 
 def test_the_settings_name_agents_for_roles(claude: ClaudeSubject) -> None:
@@ -74,7 +84,10 @@ def test_the_settings_name_agents_for_roles(claude: ClaudeSubject) -> None:
 
 
 def test_a_role_that_may_run_commands_runs_them_unasked(claude: ClaudeSubject) -> None:
-    shell = {"tool": "Bash", "input": {"command": "printf 'by the shell' > out.md && chmod 600 out.md", "description": "write"}}
+    shell = {
+        "tool": "Bash",
+        "input": {"command": "printf 'by the shell' > out.md && chmod 600 out.md", "description": "write"},
+    }
     stage = staged(claude, [[shell], ["DONE: ran it"]])
     assert stage.run("--agent", "claude").only["verdict"] == "DONE"
     assert stage.output.read_text() == "by the shell"
@@ -84,7 +97,10 @@ def test_what_it_was_not_permitted_to_do_is_said(claude: ClaudeSubject) -> None:
     stage = staged(claude, claude.turns("done"))
     found = stage.run("--agent", "claude:permission-mode=default,tools=default")
     assert found.only["verdict"] == "ERROR" and not stage.output.exists()
-    assert found.only["summary"] == f"claimed DONE, but the output out.md does not exist; it was not permitted: Write {stage.output}"
+    assert (
+        found.only["summary"]
+        == f"claimed DONE, but the output out.md does not exist; it was not permitted: Write {stage.output}"
+    )
 
 
 def test_more_turns_or_money_than_allowed_is_an_error_that_says_so(claude: ClaudeSubject) -> None:
@@ -97,7 +113,11 @@ def test_more_turns_or_money_than_allowed_is_an_error_that_says_so(claude: Claud
 
 def test_the_amount_set_aside_for_an_attempt_holds_while_it_works(claude: ClaudeSubject) -> None:
     again = {"tool": "Read", "input": {"file_path": str(claude.work / "README.md")}}
-    stage = staged(claude, lambda asked: {"say": [again], "usage": {"input_tokens": 400_000}}, seat="budget: {attempt_micro_usd: 500000}")
+    stage = staged(
+        claude,
+        lambda asked: {"say": [again], "usage": {"input_tokens": 400_000}},
+        seat="budget: {attempt_micro_usd: 500000}",
+    )
     found = stage.run("--agent", "claude")
     assert found.only["verdict"] == "ERROR" and "budget ($0.5)" in found.only["summary"]
     assert claude.model.count("work") == 1
@@ -118,7 +138,7 @@ def test_an_attempt_goes_on_after_a_usage_limit(claude: ClaudeSubject) -> None:
     found = stage.load()
     assert found["status"] == "completed", resumed.stdout + resumed.stderr
     assert found["attempts"][SECOND]["extra"]["follows"] == FIRST and found["attempts"][SECOND]["summary"] == "went on"
-    assert found["attempts"][FIRST]["extra"]["parked_until"].startswith("2096-10-02"), LATER
+    assert found["attempts"][FIRST]["extra"]["parked_until"].startswith(WHEN_LATER[:10])
     assert "out.md" in conversation(claude)
 
 
@@ -178,22 +198,36 @@ def test_an_item_goes_on_in_its_own_work_tree(claude: ClaudeSubject) -> None:
 
     def play(asked: Asked) -> Any:
         if "You were interrupted" in asked.latest:
-            return ["DONE: went on"] if "rest" in asked.results[-1] else [shell("cat first.txt && echo the rest > second.txt && cat second.txt")]
+            return (
+                ["DONE: went on"]
+                if "rest" in asked.results[-1]
+                else [shell("cat first.txt && echo the rest > second.txt && cat second.txt")]
+            )
         return {"until": claude.go, "say": ["DONE: late"]} if asked.results else [shell("echo half > first.txt")]
 
     stage = staged(claude, play)
-    for name, text in {".tenuto/pipelines/items.yaml": ITEMS, "docs/plan.md": "## Wave 1\n- 01-a (depends_on: none)\n"}.items():
+    for name, text in {
+        ".tenuto/pipelines/items.yaml": ITEMS,
+        "docs/plan.md": "## Wave 1\n- 01-a (depends_on: none)\n",
+    }.items():
         (stage.root / name).parent.mkdir(exist_ok=True)
         (stage.root / name).write_text(text)
     stage.git("add", ".")
     stage.git("commit", "-q", "-m", "items")
     with stage.begin("--pipeline", "items", "--name", "task", "--workspace", "worktree", "--agent", "claude") as engine:
         claude.model.wait_until_asked(lambda one: bool(one.asked.results))
-        claude.wait_for(lambda: any("tool_result" in one.read_text() for one in claude.lab.home.rglob("projects/*/*.jsonl")), "its own record")
+        claude.wait_for(
+            lambda: any("tool_result" in one.read_text() for one in claude.lab.home.rglob("projects/*/*.jsonl")),
+            "its own record",
+        )
         stage.kill("build-1-worker.01-a-1")
         found = engine.wait()
-    assert (found.status, found.attempts["build-1-worker.01-a-2"]["summary"]) == ("completed", "went on"), found.out + found.err
-    assert (stage.root / "first.txt").read_text() == "half\n" and (stage.root / "second.txt").read_text() == "the rest\n"
+    assert (found.status, found.attempts["build-1-worker.01-a-2"]["summary"]) == ("completed", "went on"), (
+        found.out + found.err
+    )
+    assert (stage.root / "first.txt").read_text() == "half\n" and (
+        stage.root / "second.txt"
+    ).read_text() == "the rest\n"
     assert "echo half > first.txt" in conversation(claude)
 
 
@@ -215,6 +249,10 @@ def test_auto_finds_it_and_says_so(claude: ClaudeSubject) -> None:
     shown = stage.tenuto("logs", "task", FIRST)
     for kept in stage.folder(FIRST).glob("reply"):
         kept.rename(kept.with_name("aside"))
-    assert stage.tenuto("logs", "task", FIRST).stdout.splitlines() == ["Writing.", f"[Write {stage.output}]", "DONE: wrote it"], "or as it was said"
+    assert stage.tenuto("logs", "task", FIRST).stdout.splitlines() == [
+        "Writing.",
+        f"[Write {stage.output}]",
+        "DONE: wrote it",
+    ], "or as it was said"
     assert shown.stdout == "DONE: wrote it\n", "what it said in the end"
     assert '"type":"result"' in stage.tenuto("logs", "task", FIRST, "--of", "stdout").stdout, "all it printed"

@@ -1,4 +1,5 @@
-"""What Codex alone has: threads that go on, a sandbox, options per role; and a short pipeline from its first step to its last.
+"""What Codex alone has: threads that go on, a sandbox, options per role; and a short pipeline from its first step to
+its last.
 
 With the real program; also behind its bridge to the Agent Client Protocol.
 """
@@ -59,11 +60,19 @@ def test_a_short_pipeline_with_a_way_back(codex: CodexSubject) -> None:
     codex.find("codex-acp")
 
     def play(asked: Asked) -> Any:
-        step = next(word for word in ("docs/plan.md", "docs/built.md", "docs/seen.md") if f"Write exactly these files:\n- {word}" in asked.text)
+        step = next(
+            word
+            for word in ("docs/plan.md", "docs/built.md", "docs/seen.md")
+            if f"Write exactly these files:\n- {word}" in asked.text
+        )
         again = (stage.root / "src/again").exists()
         if asked.results:
             return ["NEEDS_REVISION: not twice yet"] if step == "docs/seen.md" and not again else ["DONE: did its part"]
-        more = "mkdir -p src && { [ ! -e src/once ] || touch src/again; } && touch src/once && " if step == "docs/built.md" else ""
+        more = (
+            "mkdir -p src && { [ ! -e src/once ] || touch src/again; } && touch src/once && "
+            if step == "docs/built.md"
+            else ""
+        )
         return [shell(f"{more}mkdir -p docs && date +%N > {step}")]
 
     stage = staged(codex, play)
@@ -76,9 +85,12 @@ def test_a_short_pipeline_with_a_way_back(codex: CodexSubject) -> None:
     told = [(one["step"], one["verdict"], one["agent"].partition(":")[0]) for one in found.attempts.values()]
     assert (found.status, found.code) == ("completed", 0), (told, found.out, found.err)
     assert told == [
-        ("plan", "DONE", "codex"), ("build", "DONE", "codex"), ("look", "NEEDS_REVISION", "acp"),
-        ("build", "DONE", "codex"), ("look", "DONE", "acp"),
-    ]  # fmt: skip
+        ("plan", "DONE", "codex"),
+        ("build", "DONE", "codex"),
+        ("look", "NEEDS_REVISION", "acp"),
+        ("build", "DONE", "codex"),
+        ("look", "DONE", "acp"),
+    ]
     assert found.run["budget"]["spent"]["tokens"] == 5 * 240
 
 
@@ -148,9 +160,14 @@ def test_in_a_sandbox_that_only_reads_nothing_is_written(codex: CodexSubject) ->
 
 def test_in_its_own_sandbox_it_writes_outputs_below_a_folder_that_it_protects(codex: CodexSubject) -> None:
     """.agents/ is read-only there; the staged pipelines have their documents in it."""
-    stage = staged(codex, [[shell("echo x > .agents/tmp/out.md; echo y > .agents/mine; echo x > beside.txt")], ["DONE: wrote it"]])
+    stage = staged(
+        codex, [[shell("echo x > .agents/tmp/out.md; echo y > .agents/mine; echo x > beside.txt")], ["DONE: wrote it"]]
+    )
     (stage.root / ".agents").mkdir()
-    kept = "name: kept\ndocuments: .agents/tmp\nsteps:\n  - {id: work, agent: {role: worker, out: out.md, touches: beside.txt}}\n"
+    kept = (
+        "name: kept\ndocuments: .agents/tmp\nsteps:\n  - {id: work, agent: {role: worker, out: out.md, touches: "
+        "beside.txt}}\n"
+    )
     (stage.root / ".tenuto/pipelines/kept.yaml").write_text(kept)
     found = stage.run("--pipeline", "kept", "--agent", "codex")
     if not (stage.root / "beside.txt").exists():

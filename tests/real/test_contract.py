@@ -89,7 +89,7 @@ def test_a_usage_limit_parks_the_run_until_it_ends(subject: Subject) -> None:
     """No try is used up, and nothing is started before that time."""
     _, found = ran(subject, "limit")
     assert found.status == "parked", (found.only["summary"], found.out, found.err)
-    assert milliseconds(found.run["pause"]["last_feedback"]) == subject.until
+    assert milliseconds(found.run["pause"]["until"]) == subject.until
     assert found.only["verdict"] == "PARKED"
 
 

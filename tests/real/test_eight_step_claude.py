@@ -1,4 +1,5 @@
-"""The eight steps with the real Claude Code: every file is written by its own Write tool, a person approves, the run finishes."""
+"""The eight steps with the real Claude Code: every file is written by its own Write tool, a person approves, the run
+finishes."""
 
 from __future__ import annotations
 
@@ -47,20 +48,32 @@ class Play:
             assert "denied" not in asked.results[-1] and "error" not in asked.results[-1].lower(), asked.results
             return ["All of it is written.\n\nDONE: did its part"]
         files = wanted(asked.text, "docs/feature/dark-mode")
-        calls = [{"tool": "Write", "input": {"file_path": str(self.root / name), "content": text}} for name, text in files.items()]
+        calls = [
+            {"tool": "Write", "input": {"file_path": str(self.root / name), "content": text}}
+            for name, text in files.items()
+        ]
         return calls or ["DONE: nothing to write"]
 
     def tenuto(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tenuto", *words]
         return subprocess.run(
-            command, cwd=self.root, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900,
-        )  # fmt: skip
+            command,
+            cwd=self.root,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
 
 
 def test_from_request_to_review_with_a_gate_on_the_way(lab: Lab, tmp_path: Path, program: Callable[[str], str]) -> None:
     program("claude")
     play = Play(lab, tmp_path)
-    begun = play.tenuto("run", "Add dark mode", "--name", "dark-mode", "--agent", "claude", "--approval", "--limit", "money=5")
+    begun = play.tenuto(
+        "run", "Add dark mode", "--name", "dark-mode", "--agent", "claude", "--approval", "--limit", "money=5"
+    )
     assert begun.returncode == 5, begun.stdout + begun.stderr
     workspace = tenuto.open(str(play.root))
     gates = 0
@@ -83,4 +96,8 @@ def test_from_request_to_review_with_a_gate_on_the_way(lab: Lab, tmp_path: Path,
 
 def session(request: Any) -> str:
     """Claude Code names its session in every request."""
-    return re.search(r"session_[0-9a-f-]{36}|\"session_id\\*\":\s*\\*\"[0-9a-f-]{36}", str(request.body.get("metadata"))).group()  # type: ignore[union-attr]
+    found = re.search(
+        r"session_[0-9a-f-]{36}|\"session_id\\*\":\s*\\*\"[0-9a-f-]{36}", str(request.body.get("metadata"))
+    )
+    assert found is not None, request.body
+    return found.group()

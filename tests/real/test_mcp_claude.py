@@ -1,4 +1,5 @@
-"""Real Claude Code leads a run through `tenuto mcp`, its hooks tell what its agents did, and no way leads around a gate.
+"""Real Claude Code leads a run through `tenuto mcp`, its hooks tell what its agents did, and no way leads around a
+gate.
 
 The model is a script; the program, its tools, its agents, its hooks and its compaction are the real ones.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.persons import decide_gate
+from tenuto.engine.gates import decide_gate
 from tests.acceptance.rehearsing import repository
 from tests.real.conftest import Lab
 from tests.real.model import Asked
@@ -62,16 +63,33 @@ class Claude:
         hooks = {event: [{"hooks": [{"type": "command", "command": f"{hook} {event}"}]}] for event in EVENTS}
         server = {"command": sys.executable, "args": ["-m", "tenuto", "mcp"], "env": {"PYTHONPATH": str(ROOT)}}
         self.words = [
-            program, "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "bypassPermissions",
-            "--settings", json.dumps({"hooks": hooks}), "--mcp-config", json.dumps({"mcpServers": {"tenuto": server}}), "--strict-mcp-config",
-        ]  # fmt: skip
+            program,
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--permission-mode",
+            "bypassPermissions",
+            "--settings",
+            json.dumps({"hooks": hooks}),
+            "--mcp-config",
+            json.dumps({"mcpServers": {"tenuto": server}}),
+            "--strict-mcp-config",
+        ]
         self.lab = lab
 
     def say(self, text: str, *words: str) -> str:
         """One call of the program, to its end; the last thing it said."""
         around = self.lab.environment("claude") | {"PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            [*self.words, *words, text], cwd=self.root, env=around, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=90, check=False
+            [*self.words, *words, text],
+            cwd=self.root,
+            env=around,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=280,
+            check=False,
         )
         told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         results = [one["result"] for one in told if one["type"] == "result"]
@@ -119,7 +137,8 @@ def working(asked: Asked) -> Any:
 
 
 def test_a_run_is_led_and_no_surface_opens_its_gate(claude: Claude, lab: Lab) -> None:
-    """MCP, the command line in every spelling, the settings, the journal's files: the model tries, and the run still waits."""
+    """MCP, the command line in every spelling, the settings, the journal's files: the model tries, and the run still
+    waits."""
     ways = [
         tool("approve", run="r", decision="approve"),
         bash(f"{TENUTO} approve r"),
@@ -143,7 +162,10 @@ def test_a_run_is_led_and_no_surface_opens_its_gate(claude: Claude, lab: Lab) ->
             case 2:
                 return [delegate(work) for work in last(asked)["work"]] or ["ERROR: no work"]
             case 3:
-                return [tool("report", run="r", attempt=A), tool("report", run="r", attempt=B, verdict="DONE", summary="looked")]
+                return [
+                    tool("report", run="r", attempt=A),
+                    tool("report", run="r", attempt=B, verdict="DONE", summary="looked"),
+                ]
             case 4:
                 return [tool("next")]
             case 5:
@@ -158,12 +180,18 @@ def test_a_run_is_led_and_no_surface_opens_its_gate(claude: Claude, lab: Lab) ->
     refusals = said[-len(ways) :]
     unlisted = "No such tool available: mcp__tenuto__approve"
     codes = [unlisted, *["agent-decides"] * 7, unlisted, "no-such-attempt", "no-such-attempt"]
-    assert [code in told for code, told in zip(codes, refusals, strict=True)] == [True] * len(ways), list(zip(codes, refusals, strict=True))
+    assert [code in told for code, told in zip(codes, refusals, strict=True)] == [True] * len(ways), list(
+        zip(codes, refusals, strict=True)
+    )
 
     # Its agents were recorded in the attempts that were handed out, once each.
     assert list(run["attempts"]) == [A, B] and SESSION in run["sessions"]
     for attempt in run["attempts"].values():
-        assert attempt["verdict"] == "DONE" and attempt["extra"]["host"] == "claude" and attempt["extra"]["said"]["verdict"] == "DONE"
+        assert (
+            attempt["verdict"] == "DONE"
+            and attempt["extra"]["host"] == "claude"
+            and attempt["extra"]["said"]["verdict"] == "DONE"
+        )
     assert run["attempts"][A]["summary"] == "wrote it", "an empty report: what the agent itself said"
 
 

@@ -30,17 +30,33 @@ LOOK = "look-1-researcher-1"
 
 
 def ask(root: Path, lab: Lab, codex: str, text: str) -> None:
-    settings = [f'command="{sys.executable}"', 'args=["-m", "tenuto", "mcp"]', f'env={{PYTHONPATH="{ROOT}"}}', "startup_timeout_sec=60", "required=true"]
+    settings = [
+        f'command="{sys.executable}"',
+        'args=["-m", "tenuto", "mcp"]',
+        f'env={{PYTHONPATH="{ROOT}"}}',
+        "startup_timeout_sec=60",
+        "required=true",
+    ]
     words = [word for one in settings for word in ("-c", f"mcp_servers.tenuto.{one}")]
     command = [codex, "exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access", *words, text]
-    subprocess.run(command, cwd=root, env=lab.environment("codex"), stdin=subprocess.DEVNULL, capture_output=True, timeout=90, check=True)
+    subprocess.run(
+        command,
+        cwd=root,
+        env=lab.environment("codex"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=280,
+        check=True,
+    )
 
 
 def tool(name: str, /, **given: Any) -> dict[str, Any]:
     return {"tool": name, "namespace": "mcp__tenuto", "input": given}
 
 
-def test_codex_leads_a_run_up_to_its_gate_and_no_further(tmp_path: Path, lab: Lab, program: Callable[[str], str]) -> None:
+def test_codex_leads_a_run_up_to_its_gate_and_no_further(
+    tmp_path: Path, lab: Lab, program: Callable[[str], str]
+) -> None:
     """start, next, the work, report, next: and at the gate neither a tool nor a shell gets on."""
     root = repository(tmp_path)
     (root / ".tenuto/pipelines").mkdir(parents=True)

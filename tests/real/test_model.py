@@ -18,7 +18,7 @@ from tests.real.model import Model
 
 def post(url: str, body: dict[str, Any]) -> str:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=280) as answer:
         said: str = answer.read().decode()
         return said
 
@@ -27,12 +27,24 @@ def post(url: str, body: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/v1/messages", {"messages": [{"role": "user", "content": "go [[script:two]]"}, {"role": "assistant", "content": "one"}]}),
-        ("/v1/responses", {"input": [{"role": "user", "content": "go [[script:two]]"}, {"role": "assistant", "content": "one"}]}),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "go [[script:two]]"}, {"role": "assistant", "content": "one"}]}),
-        ("/v1beta/models/m:generateContent", {"contents": [{"parts": [{"text": "go [[script:two]]"}]}, {"role": "model", "parts": [{"text": "one"}]}]}),
+        (
+            "/v1/messages",
+            {"messages": [{"role": "user", "content": "go [[script:two]]"}, {"role": "assistant", "content": "one"}]},
+        ),
+        (
+            "/v1/responses",
+            {"input": [{"role": "user", "content": "go [[script:two]]"}, {"role": "assistant", "content": "one"}]},
+        ),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "go [[script:two]]"}, {"role": "assistant", "content": "one"}]},
+        ),
+        (
+            "/v1beta/models/m:generateContent",
+            {"contents": [{"parts": [{"text": "go [[script:two]]"}]}, {"role": "model", "parts": [{"text": "one"}]}]},
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_number_of_turns_in_the_request_chooses_the_answer(path: str, body: dict[str, Any], stream: bool) -> None:
     """The same request gets the same answer, however often it is sent."""
     with Model({"two": [["first"], ["second"]]}) as model:
@@ -55,18 +67,29 @@ def test_a_failure_may_pass_and_carries_its_headers() -> None:
 
 CASES: dict[str, Any] = {
     "claude": (
-        ["claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits", "go [[script:go]]"],
+        [
+            "claude",
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--permission-mode",
+            "acceptEdits",
+            "go [[script:go]]",
+        ],
         {"tool": "Write", "input": {"file_path": "{cwd}/w.txt", "content": "x\n"}},
     ),
     "codex": (
         ["codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go [[script:go]]"],
         {"tool": "exec_command", "input": {"cmd": "echo x > {cwd}/w.txt"}},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_a_real_program_calls_a_tool_and_ends(kind: str, program: Callable[[str], str], lab: Lab, tmp_path: Path) -> None:
+def test_a_real_program_calls_a_tool_and_ends(
+    kind: str, program: Callable[[str], str], lab: Lab, tmp_path: Path
+) -> None:
     """Each program writes the file that the script has it write, and says what the script has it say."""
     argv, call = CASES[kind]
     work = tmp_path / "work"
@@ -74,8 +97,14 @@ def test_a_real_program_calls_a_tool_and_ends(kind: str, program: Callable[[str]
     filled = json.loads(json.dumps(call).replace("{cwd}", str(work)))
     model = lab.model({"go": [["Writing.", filled], ["DONE: written"]]})
     done = subprocess.run(
-        [program(argv[0]), *argv[1:]], cwd=work, env={**lab.environment(kind), "PWD": str(work)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=280,
-    )  # fmt: skip
+        [program(argv[0]), *argv[1:]],
+        cwd=work,
+        env={**lab.environment(kind), "PWD": str(work)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
     assert (work / "w.txt").read_text() == "x\n", done.stdout + done.stderr
     assert "DONE: written" in done.stdout and model.count("go", 1) >= 1

@@ -1,4 +1,5 @@
-"""What `tenuto setup` writes is what the real programs read: their hooks reach the journal, and a declared boundary holds."""
+"""What `tenuto setup` writes is what the real programs read: their hooks reach the journal, and a declared boundary
+holds."""
 
 from __future__ import annotations
 
@@ -32,7 +33,14 @@ HOSTS = {
         lambda path: {"tool": "Write", "input": {"file_path": path, "content": "hi\n"}},
     ),
     "codex": Host(
-        ("exec", "--json", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--dangerously-bypass-hook-trust"),
+        (
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+            "--sandbox",
+            "danger-full-access",
+            "--dangerously-bypass-hook-trust",
+        ),
         patched,
     ),
     "copilot": Host(
@@ -43,7 +51,7 @@ HOSTS = {
         ("-o", "json", "--yolo", "--skip-trust", "-p"),
         lambda path: {"tool": "write_file", "input": {"file_path": path, "content": "hi\n"}},
     ),
-}  # fmt: skip
+}
 
 
 def below(folder: Path) -> dict[str, bytes]:
@@ -52,7 +60,9 @@ def below(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_its_hooks_are_called_and_its_edits_kept_inside(name: str, tmp_path: Path, lab: Lab, program: Callable[[str], str]) -> None:
+def test_its_hooks_are_called_and_its_edits_kept_inside(
+    name: str, tmp_path: Path, lab: Lab, program: Callable[[str], str]
+) -> None:
     found, host = program(name), HOSTS[name]
     root = repository(tmp_path)
     inside, outside = root / "src" / "a.txt", root / "b.txt"
@@ -69,17 +79,27 @@ def test_its_hooks_are_called_and_its_edits_kept_inside(name: str, tmp_path: Pat
     say("hook", "declare", "files=src/**")
     say("setup", name, "--yes", "--mcp")
     done = subprocess.run(
-        [found, *host.words, "go [[script:write]]"], cwd=root, env=around, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-        timeout=90, check=False,
-    )  # fmt: skip
+        [found, *host.words, "go [[script:write]]"],
+        cwd=root,
+        env=around,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=280,
+        check=False,
+    )
     told = model.wait_for("write", 1)
     assert "outside what" in json.dumps(told.body), (done.stdout[-2000:], done.stderr[-2000:])
     assert (inside.exists(), outside.exists()) == (True, False)
     assert [found["path"] for found in workspace.load("oauth-login")["artifacts"].values()] == ["src/a.txt"]
     if name == "gemini":
-        assert any("tenuto" in json.dumps(request.body.get("tools", "")) for request in model.requests), "its MCP server"
+        assert any("tenuto" in json.dumps(request.body.get("tools", "")) for request in model.requests), (
+            "its MCP server"
+        )
     elif name != "claude":  # which keeps a user's servers where only itself writes
-        listed = subprocess.run([found, "mcp", "list"], cwd=root, env=around, capture_output=True, text=True, timeout=90, check=True)
+        listed = subprocess.run(
+            [found, "mcp", "list"], cwd=root, env=around, capture_output=True, text=True, timeout=280, check=True
+        )
         assert "tenuto" in listed.stdout + listed.stderr
     say("setup", name, "--undo", "--yes")
     after = below(lab.home)

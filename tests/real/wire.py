@@ -1,7 +1,8 @@
 """The four protocols in which programs talk to models: a request read, an answer written.
 
     READ[protocol](body) -> Said                            who said what, in order
-    WRITE[protocol](body, turn, number) -> {"whole", "events"}      the answer whole, and as (name, data) events of a stream
+    WRITE[protocol](body, turn, number) -> {"whole", "events"}      the answer whole, and as (name, data) events of a
+                                                                    stream
 
 protocol: anthropic (Messages), responses and chat (OpenAI), gemini (generateContent).
 """
@@ -35,7 +36,9 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = [part for part in content or [] if isinstance(part, dict)]
-    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str) and part.get("type") != "thinking")
+    return "\n".join(
+        part["text"] for part in parts if isinstance(part.get("text"), str) and part.get("type") != "thinking"
+    )
 
 
 # ---- requests
@@ -88,7 +91,11 @@ def read_gemini(body: Any) -> Said:
         if content.get("role") == "model":
             items.append(("model", _text(parts)))
             continue
-        items += [("tool", json.dumps(part["functionResponse"].get("response"))) for part in parts if "functionResponse" in part]
+        items += [
+            ("tool", json.dumps(part["functionResponse"].get("response")))
+            for part in parts
+            if "functionResponse" in part
+        ]
         if _text(parts):
             items.append(("user", _text(parts)))
     tools = [one["name"] for tool in body.get("tools") or [] for one in tool.get("functionDeclarations") or []]
@@ -111,12 +118,27 @@ def write_anthropic(body: Any, turn: Any, number: str) -> dict[str, Any]:
         elif "thinking" in one:
             blocks.append({"type": "thinking", "thinking": one["thinking"], "signature": "c2ln"})
         else:
-            blocks.append({"type": "tool_use", "id": f"toolu_{number}_{place}", "name": one["tool"], "input": one["input"]})
+            blocks.append(
+                {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": one["tool"], "input": one["input"]}
+            )
     calls = any(block["type"] == "tool_use" for block in blocks)
     read, written = _usage(turn)
-    usage = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "input_tokens": read, "output_tokens": written}
+    usage = {
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "input_tokens": read,
+        "output_tokens": written,
+    }
     stop = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
-    whole = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body.get("model"), "content": blocks, "usage": usage, **stop}
+    whole = {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model"),
+        "content": blocks,
+        "usage": usage,
+        **stop,
+    }
     start = {**whole, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     events: list[Any] = [{"type": "message_start", "message": start}]
     for index, block in enumerate(blocks):
@@ -132,7 +154,10 @@ def _anthropic_block(block: Any) -> tuple[Any, list[Any]]:
     if block["type"] == "text":
         return {"type": "text", "text": ""}, [{"type": "text_delta", "text": block["text"]}]
     if block["type"] == "thinking":
-        deltas = [{"type": "thinking_delta", "thinking": block["thinking"]}, {"type": "signature_delta", "signature": block["signature"]}]
+        deltas = [
+            {"type": "thinking_delta", "thinking": block["thinking"]},
+            {"type": "signature_delta", "signature": block["signature"]},
+        ]
         return {"type": "thinking", "thinking": "", "signature": ""}, deltas
     return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
 
@@ -143,7 +168,9 @@ def write_responses(body: Any, turn: Any, number: str) -> dict[str, Any]:
         name = f"{number}_{place}"
         if isinstance(one, str):
             content = [{"type": "output_text", "text": one, "annotations": []}]
-            output.append({"type": "message", "id": f"msg_{name}", "role": "assistant", "status": "completed", "content": content})
+            output.append(
+                {"type": "message", "id": f"msg_{name}", "role": "assistant", "status": "completed", "content": content}
+            )
         elif "thinking" in one:
             summary = [{"type": "summary_text", "text": one["thinking"]}]
             output.append({"type": "reasoning", "id": f"rs_{name}", "summary": summary, "encrypted_content": None})
@@ -151,22 +178,50 @@ def write_responses(body: Any, turn: Any, number: str) -> dict[str, Any]:
             found = {"type": "tool_search_call", "execution": "client", "arguments": {"query": one["search"]}}
             output.append({**found, "id": f"ts_{name}", "call_id": f"call_{name}", "status": "completed"})
         else:
-            call = {"type": "custom_tool_call", "input": one.get("raw")} if "raw" in one else {"type": "function_call", "arguments": json.dumps(one["input"])}
+            call = (
+                {"type": "custom_tool_call", "input": one.get("raw")}
+                if "raw" in one
+                else {"type": "function_call", "arguments": json.dumps(one["input"])}
+            )
             call |= {"namespace": one["namespace"]} if "namespace" in one else {}
-            output.append({**call, "id": f"fc_{name}", "call_id": f"call_{name}", "name": one["tool"], "status": "completed"})
+            output.append(
+                {**call, "id": f"fc_{name}", "call_id": f"call_{name}", "name": one["tool"], "status": "completed"}
+            )
     read, written = _usage(turn)
     usage = {
-        "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": written,
-        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + written,
-    }  # fmt: skip
-    whole = {"id": f"resp_{number}", "object": "response", "created_at": 1, "model": body.get("model"), "status": "completed", "output": output, "usage": usage, "error": None}
-    events: list[Any] = [{"type": "response.created", "response": {**whole, "status": "in_progress", "output": [], "usage": None}}]
+        "input_tokens": read,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": read + written,
+    }
+    whole = {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": 1,
+        "model": body.get("model"),
+        "status": "completed",
+        "output": output,
+        "usage": usage,
+        "error": None,
+    }
+    events: list[Any] = [
+        {"type": "response.created", "response": {**whole, "status": "in_progress", "output": [], "usage": None}}
+    ]
     for index, item in enumerate(output):
         opened = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
         events.append({"type": "response.output_item.added", "output_index": index, "item": opened})
         if item["type"] == "message":
             text = item["content"][0]["text"]
-            events.append({"type": "response.output_text.delta", "item_id": item["id"], "output_index": index, "content_index": 0, "delta": text})
+            events.append(
+                {
+                    "type": "response.output_text.delta",
+                    "item_id": item["id"],
+                    "output_index": index,
+                    "content_index": 0,
+                    "delta": text,
+                }
+            )
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
     events.append({"type": "response.completed", "response": whole})
     return {"whole": whole, "events": [(event["type"], event) for event in events]}
@@ -175,9 +230,14 @@ def write_responses(body: Any, turn: Any, number: str) -> dict[str, Any]:
 def write_chat(body: Any, turn: Any, number: str) -> dict[str, Any]:
     text = "".join(one for one in turn["say"] if isinstance(one, str))
     calls = [
-        {"index": place, "id": f"call_{number}_{place}", "type": "function", "function": {"name": one["tool"], "arguments": json.dumps(one["input"])}}
+        {
+            "index": place,
+            "id": f"call_{number}_{place}",
+            "type": "function",
+            "function": {"name": one["tool"], "arguments": json.dumps(one["input"])},
+        }
         for place, one in enumerate(one for one in turn["say"] if isinstance(one, dict) and "tool" in one)
-    ]  # fmt: skip
+    ]
     read, written = _usage(turn)
     usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     reason = "tool_calls" if calls else "stop"
@@ -185,12 +245,19 @@ def write_chat(body: Any, turn: Any, number: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = calls
-    whole = {**head, "object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": reason}], "usage": usage}
+    whole = {
+        **head,
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+        "usage": usage,
+    }
     deltas: list[tuple[Any, str | None]] = [({"role": "assistant", "content": text}, None)]
     deltas += [({"tool_calls": [call]}, None) for call in calls]
     deltas.append(({}, reason))
     head["object"] = "chat.completion.chunk"
-    chunks: list[Any] = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas]
+    chunks: list[Any] = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas
+    ]
     chunks.append({**head, "choices": [], "usage": usage})
     return {"whole": whole, "events": [("", chunk) for chunk in chunks] + [("", "[DONE]")]}
 
@@ -205,7 +272,11 @@ def write_gemini(body: Any, turn: Any, number: str) -> dict[str, Any]:
             parts.append({"functionCall": call, "thoughtSignature": "c2ln"})
     read, written = _usage(turn)
     usage = {"promptTokenCount": read, "candidatesTokenCount": written, "totalTokenCount": read + written}
-    whole = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}], "usageMetadata": usage, "responseId": f"g{number}"}
+    whole = {
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": usage,
+        "responseId": f"g{number}",
+    }
     return {"whole": whole, "events": [("", whole)]}
 
 

@@ -1,7 +1,7 @@
 """Same journal, same state, same files, on every version. The recordings beside this file are kept for ever.
 
-When this fails, the change is wrong, not the recording: an event that was written once means for ever what it meant then.
-A new kind of event, or of run, gets a recording of its own (record.py).
+When this fails, the change is wrong, not the recording: an event that was written once means for ever what it meant
+then. A new kind of event, or of run, gets a recording of its own (record.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from prove import recorded
+from prove.frame import ROOT
 from tenuto.core import fold
+from tenuto.core.upgrade import upgrade
 from tenuto.encoding import dumps, loads
 
 
@@ -24,10 +26,14 @@ def test_a_recorded_journal_gives_the_same_runs_and_files(name: str, tmp_path: P
 
 def test_every_pipeline_and_dialect_is_recorded() -> None:
     """A pipeline that ships without a recording could change its meaning unseen."""
-    shipped = {path.stem for path in (recorded.ROOT / "tenuto" / "pipelines").glob("*.yaml")}
+    shipped = {path.stem for path in (ROOT / "tenuto" / "pipelines").glob("*.yaml")}
     told = "\n".join((recorded.FOLDER / name / "journal.jsonl").read_text() for name in recorded.names())
     assert [name for name in sorted(shipped) if f'"pipeline":{{"name":"{name}"' not in told] == []
-    assert [name for name in ("context", "flow", "feature_docs", "staged", "feature_state") if f'"dialects":{{"{name}":' not in told] == []
+    assert [
+        name
+        for name in ("context", "flow", "feature_docs", "staged", "feature_state")
+        if f'"dialects":{{"{name}":' not in told
+    ] == []
 
 
 def test_every_kind_of_event_is_recorded() -> None:
@@ -41,7 +47,7 @@ def test_no_kind_of_event_can_be_forgotten_unseen(monkeypatch: pytest.MonkeyPatc
     for name in recorded.names():
         for line in map(loads, (recorded.FOLDER / name / "journal.jsonl").read_text().splitlines()):
             if line["kind"] == "event" and line["run"] != "@":
-                told.setdefault((name, line["run"]), []).append(line["event"])
+                told.setdefault((name, line["run"]), []).append(upgrade(line["event"], line["run"]))
     ordinary = {run: _folded(events) for run, events in told.items()}
     unseen = []
     for kind in fold._APPLY:

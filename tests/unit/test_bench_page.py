@@ -1,4 +1,5 @@
-"""The page of the benchmarks is written from what was measured: every figure with its target, every plot as a small picture."""
+"""The page of the benchmarks is written from what was measured: every figure with its target, every plot as a small
+picture."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from bench.__main__ import PARTS, main
 from bench.drawing import apart, draw
 from bench.measured import Bars, Curves, Figure, Section, Table, interleave, number, ratio
 
-PLOTS = [
+PLOTS: list[Bars | Curves] = [
     Bars("bars.svg", "Bars & more", [("bare", 1.0), ("Tenuto", 1.7), ("a peer", 48.9)], 2.0),
     Curves(
         "curves.svg",
@@ -83,7 +84,7 @@ def test_names_that_end_at_the_same_height_are_not_written_across_each_other() -
 def test_nothing_durable_is_measured_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many systems keep /tmp in memory, where a flush costs nothing. Who names a folder gets that one."""
     monkeypatch.setattr(measured, "ROOT", tmp_path)
-    monkeypatch.setattr(measured.tempfile, "tempdir", "/dev/shm")
+    monkeypatch.setattr("tempfile.tempdir", "/dev/shm")
     monkeypatch.delenv("TMPDIR", raising=False)
     with measured.folder() as made:
         assert made.is_relative_to(tmp_path / ".bench")
@@ -104,7 +105,9 @@ def test_a_peer_that_cannot_be_installed_says_what_to_do(tmp_path: Path, monkeyp
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    with pytest.raises(environments.Unavailable, match=r"No matching distribution found for typer.*package index.*make bench"):
+    with pytest.raises(
+        environments.Unavailable, match=r"No matching distribution found for typer.*package index.*make bench"
+    ):
         environments.install("typer")
     assert "typer" in (tmp_path / "typer.log").read_text() and not (tmp_path / "typer" / "ready").exists()
 

@@ -46,10 +46,27 @@ def test_half_a_character_is_kept_and_can_be_written(key: str, text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "NaN", "[Infinity]", "-Infinity", '{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 1}}', "[1] 2", "", " ", "{", '"a', "[1,]", "nul", "'a'",
-        "[" * 65 + "]" * 65, "[" * 100_000, '{"a":' * 65 + "1" + "}" * 65, '"\t"', b"\xff", b'"\xed\xa0\x80"',
+        "NaN",
+        "[Infinity]",
+        "-Infinity",
+        '{"a": 1, "a": 2}',
+        '{"a": {"b": 1, "b": 1}}',
+        "[1] 2",
+        "",
+        " ",
+        "{",
+        '"a',
+        "[1,]",
+        "nul",
+        "'a'",
+        "[" * 65 + "]" * 65,
+        "[" * 100_000,
+        '{"a":' * 65 + "1" + "}" * 65,
+        '"\t"',
+        b"\xff",
+        b'"\xed\xa0\x80"',
     ],
-)  # fmt: skip
+)
 def test_what_others_wrote_is_read_strictly(text: str | bytes) -> None:
     """NaN, a key that stands twice, depth, half a byte: refused with a reason, never guessed."""
     with pytest.raises(NotJson, match=r"\w+"):
@@ -69,14 +86,17 @@ def test_only_json_can_be_written() -> None:
 
 def test_a_broken_text_is_an_answer_in_a_process_that_never_loaded_json() -> None:
     """The C scanner makes its message with a module that a hook does not load."""
-    told = "from tenuto.encoding import NotJson, loads_strict\ntry: loads_strict('{\"a\" 1}')\nexcept NotJson as error: print(error)"
+    told = (
+        "from tenuto.encoding import NotJson, loads_strict\ntry: loads_strict('{\"a\" 1}')\nexcept NotJson as "
+        "error: print(error)"
+    )
     answer = subprocess.run([sys.executable, "-S", "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "column" in answer.stdout and not answer.stderr
 
 
 @pytest.mark.parametrize("faster", [False, True])
 def test_a_hash_is_sha_256_however_it_is_made(faster: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "_long_sha256", encoding._long_sha256)
+    monkeypatch.setattr(encoding.HASHING, "long", encoding.HASHING.long)
     if faster:
         encoding.hash_faster()
     for size in (0, 1, 64, 127, 128, 129, 5000):
@@ -95,7 +115,7 @@ sys.path.insert(0, sys.argv[1])
 import tenuto
 tenuto.open(sys.argv[2])
 from tenuto import encoding
-print("_hashlib" in sys.modules, encoding._long_sha256.__module__, encoding.digest(b"x" * 200))
+print("_hashlib" in sys.modules, encoding.HASHING.long.__module__, encoding.digest(b"x" * 200))
 """
     words = [sys.executable, "-I", "-S", "-c", program, str(ROOT), str(tmp_path)]
     loaded, module, found = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()

@@ -19,22 +19,54 @@ import tenuto
 ROOT = Path(__file__).resolve().parents[2]
 
 LISTENING = {
-    "tenuto", "tenuto.entrypoints", "tenuto.entrypoints.hook_call", "tenuto.hosts", "tenuto.hosts.hearing",
-    "tenuto.drivers", "tenuto.drivers.hooks", "tenuto.core", "tenuto.core.times", "tenuto.encoding", "tenuto.errors",
-    "tenuto.workspace", "tenuto.workspace.locate", "__future__", "_json", "_sha2",
-}  # fmt: skip
+    "tenuto",
+    "tenuto.hooks",
+    "tenuto.hooks.call",
+    "tenuto.hooks.parse",
+    "tenuto.encoding",
+    "tenuto.errors",
+    "tenuto.stores",  # says whether there is a journal, without loading one
+    "tenuto.workspace",
+    "tenuto.workspace.locate",
+    "__future__",
+    "_json",
+    "_sha2",
+}
 WORKSPACE = {
-    "tenuto.workspace.open", "tenuto.workspace.turn", "tenuto.workspace.publish", "tenuto.workspace.reconcile",
-    "tenuto.files", "tenuto.files.exchange", "tenuto.files.places", "tenuto.core.names", "tenuto.core.decide",
-    "tenuto.core.fold", "tenuto.core.notes", "tenuto.core.progress", "tenuto.core.upgrade", "tenuto.stores", "tenuto.stores.sqlite",
-    "tenuto.stores.engine", "tenuto.stores.schema", "tenuto.stores.tables", "tenuto.stores.cards", "_sqlite3", "_functools", "fcntl",
-}  # fmt: skip
+    "tenuto.core.decisions",
+    "tenuto.core.decisions.new_event",
+    "tenuto.core.parts",
+    "tenuto.workspace.workspace",
+    "tenuto.workspace.publish",
+    "tenuto.workspace.edits",
+    "tenuto.files",
+    "tenuto.files.exchange",
+    "tenuto.names",
+    "tenuto.views",
+    "tenuto.core",
+    "tenuto.core.times",
+    "tenuto.core.decide",
+    "tenuto.core.fold",
+    "tenuto.core.status",
+    "tenuto.core.upgrade",
+    "tenuto.stores.sqlite",
+    "tenuto.stores.database",
+    "tenuto.stores.journal",
+    "tenuto.stores.tables",
+    "_sqlite3",
+    "_functools",
+    "fcntl",
+}
 RECORDING = {
-    "tenuto.drivers.hooks.delegations", "tenuto.core.boundaries", "tenuto.core.decisions",
-    "tenuto.core.decisions.attempts", "tenuto.dialects", "tenuto.dialects.feature_state", "_ctypes",
-}  # fmt: skip
-COMPLETING = {"tenuto.dialects.feature_state.progress", "tenuto.core.decisions.steps"}
-ASKING = {"tenuto.drivers.hooks.gates", "tenuto.hosts.answers", "tenuto.core.boundaries"}
+    "tenuto.agents",
+    "tenuto.agents.reply",
+    "tenuto.hooks.delegations",
+    "tenuto.core.decisions.attempts",
+    "tenuto.views.feature_state",
+    "_ctypes",
+}
+COMPLETING = {"tenuto.dialects", "tenuto.dialects.feature_progress", "tenuto.core.decisions.steps"}
+ASKING = {"tenuto.hooks.gates", "tenuto.core.approvals"}
 
 LOCATING = {"tenuto.workspace", "tenuto.workspace.locate"}
 
@@ -42,7 +74,7 @@ WATCH = """
 import sys
 before = set(sys.modules)
 sys.path.append(sys.argv[1])
-from tenuto.entrypoints.hook_call import call
+from tenuto.hooks.call import call
 call([sys.argv[2]])
 loaded = {"_sha2" if name == "_sha256" else name for name in set(sys.modules) - before}
 print(*sorted(loaded))
@@ -60,7 +92,7 @@ def loaded_by(root: Path, event: str, payload: dict[str, Any]) -> set[str]:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     workspace = tenuto.open(str(tmp_path))
-    workspace.feature_state.start("Hot", session="s", skip=["discovery"])  # type: ignore[attr-defined]
+    workspace.feature_state.start("Hot", session="s", skip=["discovery"])
     with workspace.turn() as turn:
         for name in ("one", "two"):
             turn.do("hot", {"do": "DispatchAttempt", "attempt": name, "role": "worker"})

@@ -11,14 +11,21 @@ from hypothesis import strategies as st
 from tenuto.core.items import directory, key_of, look_up, meant_by, named_in, same_file
 
 if TYPE_CHECKING:
-    from tenuto.core.items import PlannedItem
+    from tenuto.core.records.run import PlannedItem
 
 
 def item(name: str, title: str = "") -> PlannedItem:
     return {
-        "id": name, "title": title, "files": [], "depends_on": [], "agent": None,
-        "wave": None, "description": "", "effort": None, "lines": None,
-    }  # fmt: skip
+        "id": name,
+        "title": title,
+        "files": [],
+        "depends_on": [],
+        "agent": None,
+        "wave": None,
+        "description": "",
+        "effort": None,
+        "lines": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -158,13 +165,20 @@ def test_paths_that_mean_different_files(own: str, named: str) -> None:
     assert not same_file(own, named)
 
 
-@pytest.mark.parametrize(("written", "patterns"), [
-    ("a.py", ["a.py", "**/a.py"]),
-    ("src/a.py", ["src/a.py", "**/src/a.py"]),
-    ("`./src/a.py:12`", ["src/a.py", "**/src/a.py"]),
-    ("ct-security", ["ct-security", "**/ct-security", "ct-security.*", "**/ct-security.*", "ct-security/**"]),
-    ("src/", ["src/"]), ("src/*.py", ["src/*.py"]), ("/etc/passwd", ["/etc/passwd"]), ("../other/a.py", ["../other/a.py"]), ("", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "patterns"),
+    [
+        ("a.py", ["a.py", "**/a.py"]),
+        ("src/a.py", ["src/a.py", "**/src/a.py"]),
+        ("`./src/a.py:12`", ["src/a.py", "**/src/a.py"]),
+        ("ct-security", ["ct-security", "**/ct-security", "ct-security.*", "**/ct-security.*", "ct-security/**"]),
+        ("src/", ["src/"]),
+        ("src/*.py", ["src/*.py"]),
+        ("/etc/passwd", ["/etc/passwd"]),
+        ("../other/a.py", ["../other/a.py"]),
+        ("", []),
+    ],
+)
 def test_what_a_plan_can_mean_by_a_file_that_is_not_there(written: str, patterns: list[str]) -> None:
     """Never more than what is written for a pattern, a folder, or a path that leads outside."""
     assert meant_by(written) == patterns

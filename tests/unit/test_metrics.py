@@ -7,23 +7,36 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.fold import new_run
+from tenuto.core.parts import new_run
 from tenuto.core.times import iso
-from tenuto.metrics.figures import figures
-from tenuto.metrics.schedule import critical_path, rolling_gain
-from tenuto.metrics.usual import forecast, history
+from tenuto.metrics import critical_path, figures, forecast, history, rolling_gain
 
 START = 1_763_194_331_000
 
 
-def attempt(step: str, seat: str, begin: int, end: int, *, item: str | None = None, parallel: bool = False, **more: Any) -> Any:
+def attempt(
+    step: str, seat: str, begin: int, end: int, *, item: str | None = None, parallel: bool = False, **more: Any
+) -> Any:
     """Times in seconds from the start."""
     return {
-        "step": step, "role": seat.partition("@")[0], "agent": "a", "task": "", "item": item, "iteration": 1, "number": 1,
-        "status": "completed", "verdict": "DONE", "summary": "", "started_at": iso(START + 1000 * begin),
-        "ended_at": iso(START + 1000 * end), "usage": {}, "reserved": {}, "receipt": {},
-        "extra": {"seat": seat, "parallel": parallel}, **more,
-    }  # fmt: skip
+        "step": step,
+        "role": seat.partition("@")[0],
+        "agent": "a",
+        "task": "",
+        "item": item,
+        "iteration": 1,
+        "number": 1,
+        "status": "completed",
+        "verdict": "DONE",
+        "summary": "",
+        "started_at": iso(START + 1000 * begin),
+        "ended_at": iso(START + 1000 * end),
+        "usage": {},
+        "reserved": {},
+        "receipt": {},
+        "extra": {"seat": seat, "parallel": parallel},
+        **more,
+    }
 
 
 def run_of(*attempts: Any, items: Any = None, waves: Any = ()) -> Any:
@@ -35,9 +48,11 @@ def run_of(*attempts: Any, items: Any = None, waves: Any = ()) -> Any:
 
 
 CLUSTER = (
-    attempt("review", "a", 0, 10, parallel=True), attempt("review", "b", 0, 4, parallel=True),
-    attempt("review", "b", 4, 8, number=2), attempt("review", "sum", 10, 12),
-)  # fmt: skip
+    attempt("review", "a", 0, 10, parallel=True),
+    attempt("review", "b", 0, 4, parallel=True),
+    attempt("review", "b", 4, 8, number=2),
+    attempt("review", "sum", 10, 12),
+)
 
 
 def test_members_side_by_side_count_with_the_longest_and_the_rest_is_added() -> None:
@@ -60,7 +75,11 @@ LENGTHS = {"1": 1, "2": 9, "3": 9, "4": 1}
 
 
 def waved(lengths: dict[str, int], items: dict[str, list[str]], waves: list[list[str]]) -> Any:
-    return run_of(*(attempt("work", f"i@{name}", 0, length, item=name) for name, length in lengths.items()), items=items, waves=waves)
+    return run_of(
+        *(attempt("work", f"i@{name}", 0, length, item=name) for name, length in lengths.items()),
+        items=items,
+        waves=waves,
+    )
 
 
 def test_rolling_order_saves_what_the_barrier_waited_for() -> None:
@@ -77,8 +96,13 @@ def test_a_wave_larger_than_the_cap_is_reckoned_in_sub_waves() -> None:
     assert (gain["waves_ms"], gain["rolling_ms"]) == (15_000, 15_000)
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.sets(st.integers(0, 8), max_size=3)), min_size=1, max_size=9), st.integers(1, 4))
-def test_rolling_is_never_shorter_than_the_critical_path_nor_longer_than_one_after_the_other(plan: Any, cap: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.sets(st.integers(0, 8), max_size=3)), min_size=1, max_size=9),
+    st.integers(1, 4),
+)
+def test_rolling_is_never_shorter_than_the_critical_path_nor_longer_than_one_after_the_other(
+    plan: Any, cap: int
+) -> None:
     items = {str(at): sorted(str(before) for before in befores if before < at) for at, (_, befores) in enumerate(plan)}
     lengths = {str(at): length for at, (length, _) in enumerate(plan)}
     run = waved(lengths, items, [[name] for name in items])
@@ -90,13 +114,31 @@ def test_rolling_is_never_shorter_than_the_critical_path_nor_longer_than_one_aft
 def test_a_run_driven_by_hand_is_measured_by_its_visits() -> None:
     run: Any = new_run()
     run["retries"] = 2
-    for step, item, begin, end in (("architect", None, 0, 5), ("implementer:task-1", None, 5, 9), ("implementer:task-2", None, 5, 8)):
-        run["visits"].append({
-            "step": step, "item": item, "iteration": 1, "status": "success", "started_at": iso(START + 1000 * begin),
-            "ended_at": iso(START + 1000 * end), "duration_ms": 1000 * (end - begin), "retries": 0, "closed": 1,
-        })  # fmt: skip
+    for step, item, begin, end in (
+        ("architect", None, 0, 5),
+        ("implementer:task-1", None, 5, 9),
+        ("implementer:task-2", None, 5, 8),
+    ):
+        run["visits"].append(
+            {
+                "step": step,
+                "item": item,
+                "iteration": 1,
+                "status": "success",
+                "started_at": iso(START + 1000 * begin),
+                "ended_at": iso(START + 1000 * end),
+                "duration_ms": 1000 * (end - begin),
+                "retries": 0,
+                "closed": 1,
+            }
+        )
     found = figures(run)
-    assert (found["total_ms"], found["sequential_ms"], found["parallel_ms"], found["retries"]) == (9_000, 12_000, 9_000, 2)
+    assert (found["total_ms"], found["sequential_ms"], found["parallel_ms"], found["retries"]) == (
+        9_000,
+        12_000,
+        9_000,
+        2,
+    )
 
 
 def test_what_nothing_is_known_about_is_none_and_not_zero() -> None:

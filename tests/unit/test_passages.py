@@ -77,7 +77,9 @@ def test_a_word_that_is_everywhere_brings_the_newest(journal: Any) -> None:
     assert headings(journal, "everywhere zebra", 3)[0] == "rare"
 
 
-@pytest.mark.parametrize("words", ["", "   ", "???", '"', "a AND OR NOT (", "x*", "NEAR(a b)", "-x", "col:x", "\0", "'; DROP TABLE passage"])
+@pytest.mark.parametrize(
+    "words", ["", "   ", "???", '"', "a AND OR NOT (", "x*", "NEAR(a b)", "-x", "col:x", "\0", "'; DROP TABLE passage"]
+)
 def test_nothing_anybody_writes_is_taken_for_query_syntax(journal: Any, words: str) -> None:
     index(journal, ("a", "some text"))
     assert isinstance(headings(journal, words), list)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.pipeline import check, stage_gates
+from tenuto.core.pipeline.check import check, stage_gates
 
 
 def pipeline(*steps: Any, **top: Any) -> dict[str, Any]:
@@ -82,11 +82,17 @@ BACK = {"route": ["first"], "at_most": 1}
         (pipeline({**agent("a"), "id": 1.3}), "wrong-type"),
         (pipeline(agent("a"), agent("a")), "duplicate"),
         ({**pipeline(agent("a")), "memory": "run"}, "contradiction"),
-        ({**pipeline(agent("a")), "memory": "run", "shown_as": "feature_docs", "documents": "docs/{slug}"}, "contradiction"),
+        (
+            {**pipeline(agent("a")), "memory": "run", "shown_as": "feature_docs", "documents": "docs/{slug}"},
+            "contradiction",
+        ),
         (pipeline({"id": "a", "action": "write-request"}, agent("b")), "contradiction"),
         (pipeline(agent("a"), {"id": "b", "gate": {"name": "x"}}, {"id": "c", "gate": {"name": "x"}}), "duplicate"),
         (pipeline(agent("a", on={"ERROR": {"go_on": "c"}}), {"id": "b", "gate": {}}, agent("c")), "past-a-gate"),
-        (pipeline(agent("a", on={"ERROR": {"go_on": "c"}}), {"id": "b", "gate": {"when": "approval"}}, agent("c")), "past-a-gate"),
+        (
+            pipeline(agent("a", on={"ERROR": {"go_on": "c"}}), {"id": "b", "gate": {"when": "approval"}}, agent("c")),
+            "past-a-gate",
+        ),
         (pipeline(agent("a"), agent("b", on={"ERROR": {"go_on": "c"}})), "unknown-step"),
         (pipeline(agent("a"), agent("b", on={"ERROR": {"go_on": "a"}})), "backward-go-on"),
         (pipeline(agent("a"), agent("b", on={"ERROR": {"go_on": "b"}})), "backward-go-on"),
@@ -119,7 +125,10 @@ BACK = {"route": ["first"], "at_most": 1}
         (pipeline({"id": "a", "cluster": {"members": [{"role": "x", "memory": "write"}]}}), "contradiction"),
         (pipeline({"id": "a", "waves": {"roles": ["x"], "default": "y"}}), "unknown-member"),
         (pipeline({"id": "a", "waves": {}}), "missing"),
-        (pipeline(agent("p"), {"id": "a", "waves": {"plan": "p.md", "roles": ["x"], "strict": "sometimes"}}), "unknown-switch"),
+        (
+            pipeline(agent("p"), {"id": "a", "waves": {"plan": "p.md", "roles": ["x"], "strict": "sometimes"}}),
+            "unknown-switch",
+        ),
         (pipeline({"id": "a", "gate": {"when": "tests"}}), "unknown-switch"),
         (pipeline({"id": "a", "gate": {"options": ["approve", "reject", "revise"]}}), "contradiction"),
         (pipeline({"id": "a", "gate": {"options": ["approve"]}}), "contradiction"),
@@ -130,7 +139,22 @@ BACK = {"route": ["first"], "at_most": 1}
         (pipeline(agent("a"), documents="../x"), "bad-path"),
         (pipeline(agent("a"), finish="poc-complete"), "contradiction"),
         (pipeline(agent("a"), finish="graduated"), "contradiction"),
-        (pipeline(agent("a"), language=2), "newer-language"),
+        (pipeline(agent("a"), language=4), "newer-language"),
+        (pipeline({"id": "a", "command": "make test"}), "wrong-type"),
+        (pipeline({"id": "a", "command": []}), "wrong-type"),
+        (pipeline({"id": "a", "command": [""]}), "wrong-type"),
+        (pipeline({"id": "a", "command": ["make", 1.10]}), "wrong-type"),
+        (pipeline({"id": "a", "command": ["make", True]}), "wrong-type"),
+        (pipeline({"id": "a", "command": {"run": ["make"], "evn": {}}}), "unknown-key"),
+        (pipeline({"id": "a", "command": {"run": ["make"], "exits": {"two": "DONE"}}}), "wrong-value"),
+        (pipeline({"id": "a", "command": {"run": ["make"], "exits": {"256": "DONE"}}}), "wrong-value"),
+        (pipeline({"id": "a", "command": {"run": ["make"], "exits": {"2": "REVISE"}}}), "unknown-value"),
+        (pipeline({"id": "a", "command": {"run": ["make"], "stdout": "../x"}}), "bad-path"),
+        (pipeline({"id": "a", "command": ["make"], "agent": "worker"}), "one-kind"),
+        (pipeline({"id": "a", "agent": {"role": "worker", "command": ["make"]}}), "contradiction"),
+        (pipeline({"id": "a", "agent": {"command": ["make"], "focus": "x"}}), "contradiction"),
+        (pipeline({"id": "a", "agent": {"command": ["make"], "memory": "write"}}), "contradiction"),
+        (pipeline({"id": "a", "agent": {"role": "command"}}), "unknown-role"),
         (pipeline(agent("a", budget={"attempts": 9}), budget={"attempts": 5}), "contradiction"),
         (pipeline(agent("a"), budget={"money": "a lot"}), "wrong-type"),
         (pipeline(agent("a"), budget={"money": 5, "micro_usd": 5}), "contradiction"),
@@ -140,7 +164,15 @@ BACK = {"route": ["first"], "at_most": 1}
         (pipeline(agent("a", review={"policy": "strict"})), "unknown-setting"),
         (pipeline(agent("a", rule="review")), "contradiction"),
         (
-            pipeline(agent("a", on={"NEEDS_REVISION": {"route": ["a"], "at_most": 1, "counter": "x"}, "ERROR": {**BACK, "route": ["a"], "at_most": 2, "counter": "x"}})),
+            pipeline(
+                agent(
+                    "a",
+                    on={
+                        "NEEDS_REVISION": {"route": ["a"], "at_most": 1, "counter": "x"},
+                        "ERROR": {**BACK, "route": ["a"], "at_most": 2, "counter": "x"},
+                    },
+                )
+            ),
             "contradiction",
         ),
         (
@@ -149,15 +181,18 @@ BACK = {"route": ["first"], "at_most": 1}
         ),
         (
             pipeline(
-                agent("a", on={
-                    "ERROR": {"route": ["a"], "at_most": 1, "counter": "x", "resets": ["y"]},
-                    "NEEDS_REVISION": {"route": ["a"], "at_most": 1, "counter": "y", "resets": ["x"]},
-                })
+                agent(
+                    "a",
+                    on={
+                        "ERROR": {"route": ["a"], "at_most": 1, "counter": "x", "resets": ["y"]},
+                        "NEEDS_REVISION": {"route": ["a"], "at_most": 1, "counter": "y", "resets": ["x"]},
+                    },
+                )
             ),
             "unbounded-route",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_pipeline_is_refused_by_name(raw: Any, code: str) -> None:
     assert code in codes(raw)
 
@@ -181,7 +216,7 @@ def test_a_route_always_ends_with_the_step_that_takes_it() -> None:
         agent("a"), agent("b"), agent("c"), agent("d", on={"NEEDS_REVISION": {"route": ["b"], "at_most": 2}})
     )
     route = checked(raw)["steps"][3]["on"]["NEEDS_REVISION"]
-    assert [hop["step"] for hop in route["route"]] == ["b", "c", "d"]
+    assert [leg["step"] for leg in route["route"]] == ["b", "c", "d"]
     assert (route["at_most"], route["counter"], route["with"]) == (2, "d.NEEDS_REVISION", ["d.md"])
     assert route["then"] == {"do": "fail", "reason": ""}
 
@@ -219,7 +254,7 @@ def test_a_gate_is_approved_rejected_or_sent_back_by_a_person_without_bound() ->
     raw = pipeline(agent("a"), agent("b"), {"id": "ok", "gate": {"show": ["b.md"], "revise": "a"}})
     gate = checked(raw)["steps"][2]
     assert gate["gate"]["options"] == ["approve", "reject", "revise"]
-    assert [hop["step"] for hop in gate["on"]["NEEDS_REVISION"]["route"]] == ["a", "b", "ok"]
+    assert [leg["step"] for leg in gate["on"]["NEEDS_REVISION"]["route"]] == ["a", "b", "ok"]
     assert gate["on"]["NEEDS_REVISION"]["at_most"] is None
     plain = checked(pipeline(agent("a"), {"id": "ok", "gate": {}}))["steps"][1]
     assert plain["gate"]["options"] == ["approve", "reject"]
@@ -246,9 +281,9 @@ def test_a_review_becomes_second_opinion_fixes_restarts_and_a_block() -> None:
         1,
         "supplementary",
     )
-    assert (fix["counter"], fix["at_most"], [hop["step"] for hop in fix["route"]]) == ("1.3.fix", 7, ["1.2", "1.3"])
+    assert (fix["counter"], fix["at_most"], [leg["step"] for leg in fix["route"]]) == ("1.3.fix", 7, ["1.2", "1.3"])
     assert (restart["counter"], restart["at_most"], restart["restart"]) == ("restart.PLAN", 2, "PLAN")
-    assert [hop["step"] for hop in restart["route"]] == ["1.1", "1.2", "1.3"]
+    assert [leg["step"] for leg in restart["route"]] == ["1.1", "1.2", "1.3"]
     assert restart["resets"] == ["1.3.supplementary", "1.3.fix"]
     assert restart["then"]["do"] == "block"
 
@@ -266,10 +301,15 @@ def test_evidence_names_a_file_and_keeps_its_full_path() -> None:
 
 def test_settings_come_from_the_nearest_layer() -> None:
     raw = pipeline(
-        {"id": "a", "retry": {"ERROR": 2}, "cluster": {"members": ["x", {"role": "y", "retry": {"ERROR": 4}}], "retry": {"ERROR": 3}}, "aggregate": "z"},
+        {
+            "id": "a",
+            "retry": {"ERROR": 2},
+            "cluster": {"members": ["x", {"role": "y", "retry": {"ERROR": 4}}], "retry": {"ERROR": 3}},
+            "aggregate": "z",
+        },
         agent("b"),
         defaults={"retry": {"ERROR": 1}, "time_limit": "2m"},
-    )  # fmt: skip
+    )
     cluster, single = checked(raw)["steps"]
     assert [seat["retry"]["ERROR"] for seat in cluster["cluster"]["members"]] == [3, 4]
     assert cluster["aggregate"]["retry"]["ERROR"] == 2
@@ -280,3 +320,23 @@ def test_money_is_kept_as_whole_micro_dollars() -> None:
     for written in ("12.50", 12.5):
         budget = checked(pipeline(agent("a"), budget={"money": written, "wall_clock": "6h"}))["budget"]
         assert (budget["micro_usd"], budget["wall_clock"]) == (12_500_000, 21_600)
+
+
+def test_a_command_is_written_in_an_agents_place() -> None:
+    raw = pipeline(
+        {"id": "a", "command": {"run": ["make", "-j", 4], "exits": {"2": "NEEDS_REVISION"}, "stdout": "o.txt"}}
+    )
+    checked, problems = check(raw)
+    assert checked is not None and problems == []
+    (step,) = checked["steps"]
+    assert step["kind"] == "agent"
+    seat = step["agent"]
+    assert (seat["id"], seat["role"], seat["verdicts"]) == ("make", "command", ["DONE", "NEEDS_REVISION", "ERROR"])
+    assert seat["command"] == {
+        "run": ["make", "-j", "4"],
+        "env": {},
+        "exits": {"2": "NEEDS_REVISION"},
+        "stdout": "o.txt",
+    }
+    assert seat["optional"] == ["o.txt"]
+    assert check(checked) == (checked, [])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.waves import PlanRefused, arrange
-from tenuto.knowledge.plans import Plan, read_breakdown, read_plan
+from tenuto.core.items import PlanRefused, arrange
+from tenuto.knowledge.plans import Plan, read_plan
 
 if TYPE_CHECKING:
-    from tenuto.core.items import PlannedItem
+    from tenuto.core.records.run import PlannedItem
 
 
 def items(text: str, files: dict[str, str] | None = None) -> list[PlannedItem]:
@@ -38,7 +38,10 @@ def codes(plan: Plan) -> list[str]:
 
 def test_bullets_with_depends_on() -> None:
     """The plainest plan."""
-    text = "### Wave 1\n\n- 01-task-a (depends_on: none)\n- 02-task-b (depends_on: none)\n\n### Wave 2\n\n- 03-c (depends_on: 01, 02)\n"
+    text = (
+        "### Wave 1\n\n- 01-task-a (depends_on: none)\n- 02-task-b (depends_on: none)\n\n### Wave 2\n\n- 03-c "
+        "(depends_on: 01, 02)\n"
+    )
     assert shown(text) == ["01-task-a@1", "02-task-b@1", "03-c@2<01-task-a+02-task-b"]
 
 
@@ -133,7 +136,10 @@ def test_how_many_tasks_a_wave_has_is_not_which() -> None:
 
 def test_phases_are_waves_where_no_waves_are_written() -> None:
     """Whoever writes phases wants one after the other; that they were read so is said."""
-    text = "## Phase 1: Setup\n- [ ] T001 Make it in src/app/main.py\n## Phase 2: Core\n- [ ] T002 Use it (depends on T001)\n"
+    text = (
+        "## Phase 1: Setup\n- [ ] T001 Make it in src/app/main.py\n## Phase 2: Core\n- [ ] T002 Use it (depends on "
+        "T001)\n"
+    )
     plan = read_plan(text)
     assert shown(text) == ["T001@1", "T002@2<T001"]
     assert codes(plan) == ["phases"]
@@ -155,9 +161,12 @@ def test_entries_without_ids_are_named_by_number_or_words() -> None:
 # ---- tables ----------------------------------------------------------------------------------------
 
 ROWS = {
-    "Task": ("01-a", "02-b"), "File(s)": ("`src/a.py`, `src/x.py`", "`docs/b.md`"),
-    "Agent": ("implementer", "documentation-writer"), "Wave": ("1", "2"), "Dependencies": ("—", "01-a"),
-}  # fmt: skip
+    "Task": ("01-a", "02-b"),
+    "File(s)": ("`src/a.py`, `src/x.py`", "`docs/b.md`"),
+    "Agent": ("implementer", "documentation-writer"),
+    "Wave": ("1", "2"),
+    "Dependencies": ("—", "01-a"),
+}
 
 
 @given(st.permutations(sorted(ROWS)))
@@ -237,7 +246,10 @@ def test_other_tables_are_not_items(header: str) -> None:
 
 def test_what_is_read_by_a_task_is_not_what_it_depends_on() -> None:
     """`Files Read (Dependencies)` holds files."""
-    text = "| Task | Files Modified (Write) | Files Read (Dependencies) |\n|-|-|-|\n| **01** x | `a.rs` | T02 outputs, `b.rs` |\n"
+    text = (
+        "| Task | Files Modified (Write) | Files Read (Dependencies) |\n|-|-|-|\n| **01** x | `a.rs` | T02 "
+        "outputs, `b.rs` |\n"
+    )
     assert [(i["id"], i["files"], i["depends_on"]) for i in items(text)] == [("01", ["a.rs"], [])]
 
 
@@ -252,7 +264,8 @@ def test_files_told_file_by_file_belong_to_their_tasks() -> None:
     """Such a table adds files to items; it never makes one."""
     text = (
         "### Wave 1\n- 01-a (depends_on: none)\n- 02-b (depends_on: 01)\n\n"
-        "| File | Tasks | Changes |\n|-|-|-|\n| `src/x.py` | 01 → 02 | x |\n| `src/y.py` | Task 02 | y |\n| `src/z.py` | 77 | z |\n"
+        "| File | Tasks | Changes |\n|-|-|-|\n| `src/x.py` | 01 → 02 | x |\n| `src/y.py` | Task 02 | y |\n| "
+        "`src/z.py` | 77 | z |\n"
     )
     assert [(i["id"], i["files"]) for i in items(text)] == [("01-a", ["src/x.py"]), ("02-b", ["src/x.py", "src/y.py"])]
 
@@ -339,7 +352,8 @@ def test_an_amount_is_no_id() -> None:
 def test_a_numbered_heading_is_a_section_unless_it_says_what_it_depends_on() -> None:
     """`## 3. Risks` is not item 3."""
     assert shown(
-        "## 1. Overview\nText.\n## 2. Task Breakdown\n### 1.1 Parser\n**Dependencies:** none\n### 1.2 Lexer\n**Dependencies:** 1.1\n## 3. Risks\n- x\n"
+        "## 1. Overview\nText.\n## 2. Task Breakdown\n### 1.1 Parser\n**Dependencies:** none\n### 1.2 "
+        "Lexer\n**Dependencies:** 1.1\n## 3. Risks\n- x\n"
     ) == ["1.1", "1.2<1.1"]
 
 
@@ -358,14 +372,20 @@ def test_a_plan_wrapped_in_one_fence_is_read() -> None:
 
 def test_order_told_in_a_sentence_counts() -> None:
     """`Tasks 02–03 depend on 01`: only where both sides are items."""
-    text = "### Wave 1\n- 01-a\n- 02-b\n- 03-c\n\nKey:\n- Tasks 02–03 depend on 01 (its types)\n- Task 03 depends on luck\n- Everything depends on 02\n"
+    text = (
+        "### Wave 1\n- 01-a\n- 02-b\n- 03-c\n\nKey:\n- Tasks 02–03 depend on 01 (its types)\n- Task 03 depends on "
+        "luck\n- Everything depends on 02\n"
+    )
     assert shown(text) == ["01-a@1", "02-b@1<01-a", "03-c@1<01-a"]
 
 
 @pytest.mark.parametrize("fence", ["```yaml\n{}\n```", "{}"])
 def test_a_plan_that_is_data_is_read(fence: str) -> None:
     """YAML or JSON with a list of tasks, where nothing else names an item."""
-    yaml = "tasks:\n  - id: T1\n    name: Model\n    files: [src/m.py]\n    dependencies: []\n  - id: T2\n    depends_on: [T1]\n    agent: implementer"
+    yaml = (
+        "tasks:\n  - id: T1\n    name: Model\n    files: [src/m.py]\n    dependencies: []\n  - id: T2\n    "
+        "depends_on: [T1]\n    agent: implementer"
+    )
     assert shown(fence.replace("{}", yaml)) == ["T1", "T2<T1"]
     assert shown('```json\n{"tasks": [{"id": 1, "name": "a"}, {"id": 2, "dependencies": [1]}]}\n```') == ["1", "2<1"]
     assert shown("```yaml\na: &a [1]\ntasks: [*a]\n```") == []
@@ -423,14 +443,28 @@ def test_files_that_are_no_items_are_left_alone() -> None:
     assert shown("", files) == ["01-a"]
 
 
-def test_an_item_missing_in_plan_or_folder_is_said() -> None:
-    """Both are carried out all the same: nothing is dropped."""
-    plan = read_plan("### Wave 1\n- 01-a\n- 02-b\n", {"01-a.md": "# A", "03-c.md": "# C"})
-    assert [item["id"] for item in plan["items"]] == ["01-a", "02-b", "03-c"]
-    assert [(w["code"], w["items"]) for w in plan["warnings"]] == [
-        ("no-item-file", ["02-b"]),
-        ("not-in-plan", ["03-c"]),
+def test_only_what_the_plan_lists_is_an_item() -> None:
+    """A task file that is left over is named and not run; an item without a file is run, and that is said."""
+    plan = read_plan("### Wave 1\n- 01-a\n- 02-b\n", {"tasks/01-a.md": "# A", "tasks/03-c.md": "# C"})
+    assert [item["id"] for item in plan["items"]] == ["01-a", "02-b"]
+    assert [(w["code"], w["message"]) for w in plan["warnings"]] == [
+        ("not-in-plan", "tasks/03-c.md is not listed in the plan; it is not run"),
+        ("no-item-file", "item 02-b has no file of its own"),
     ]
+
+
+def test_a_dependency_on_a_task_that_is_only_a_file_is_refused_by_name() -> None:
+    """It is not in the plan, so nobody would do it."""
+    found = items("### Wave 1\n- 02-b (depends_on: 01-a)\n", {"01-a.md": "# A", "02-b.md": "# B"})
+    with pytest.raises(PlanRefused, match="02-b depends on '01-a'"):
+        arrange(found)
+
+
+def test_a_plan_that_lists_nothing_leaves_the_choice_to_its_task_files() -> None:
+    """And that is said."""
+    plan = read_plan("# Plan\n\nSee the task files.\n", {"tasks/01-a.md": "# A", "tasks/02-b.md": "# B"})
+    assert [item["id"] for item in plan["items"]] == ["01-a", "02-b"]
+    assert codes(plan) == ["from-files"]
 
 
 # ---- what two places say ---------------------------------------------------------------------------
@@ -438,7 +472,10 @@ def test_an_item_missing_in_plan_or_folder_is_said() -> None:
 
 def test_an_index_and_a_list_are_one_plan() -> None:
     """01 in the table is 01-parser in the list; the longer name stays."""
-    text = "| # | Task | Output File |\n|-|-|-|\n| 01 | Write the parser | `p.py` |\n\n### Wave 1\n- 01-parser (depends_on: none)\n"
+    text = (
+        "| # | Task | Output File |\n|-|-|-|\n| 01 | Write the parser | `p.py` |\n\n### Wave 1\n- 01-parser "
+        "(depends_on: none)\n"
+    )
     found = items(text)
     assert [(i["id"], i["title"], i["files"], i["wave"]) for i in found] == [
         ("01-parser", "Write the parser", ["p.py"], 1)
@@ -481,7 +518,10 @@ def test_an_id_used_twice_in_one_list_stays_twice() -> None:
 def test_numbers_that_begin_anew_in_each_wave_are_different_items() -> None:
     """They are told apart by their wave."""
     table = "| # | Task | Files |\n|-|-|-|\n"
-    text = f"## Wave 1\n{table}| 1 | Parser | `p.py` |\n| 2 | Lexer | `l.py` |\n\n## Wave 2\n{table}| 1 | Docs | `d.md` |\n"
+    text = (
+        f"## Wave 1\n{table}| 1 | Parser | `p.py` |\n| 2 | Lexer | `l.py` |\n\n## Wave 2\n{table}| 1 | Docs | "
+        "`d.md` |\n"
+    )
     assert [(i["id"], i["title"]) for i in items(text)] == [
         ("wave-1-1", "Parser"),
         ("2", "Lexer"),
@@ -497,17 +537,50 @@ FIVE = "### Wave 1\n- 01-a\n- 02-b\n### Wave 2\n- 03-c\n- 04-d\n### Wave 3\n"
 @pytest.mark.parametrize(
     ("written", "numbers"),
     [
-        ("none", ""), ("None", ""), ("—", ""), ("-", ""), ("n/a", ""), ("[]", ""), ("nothing", ""), ("no dependencies", ""),
-        ("none — but it defines the terms of 01", ""), ("none (see 02)", ""), ("(none — ready now)", ""),
-        ("01", "1"), ("1", "1"), ("task-1", "1"), ("Task 01", "1"), ("`01-a`", "1"), ("a", "1"), ("01-a.md", "1"),
-        ("01, 03", "1 3"), ("01 and 03", "1 3"), ("01 & 03", "1 3"), ("01 + 03", "1 3"), ("Tasks 1, 2 and 3", "1 2 3"), ("[01, 02]", "1 2"),
-        ("01-03", "1 2 3"), ("01–03", "1 2 3"), ("01 – 03", "1 2 3"), ("1..3", "1 2 3"), ("Tasks 1-3", "1 2 3"), ("01 through 03", "1 2 3"),
+        ("none", ""),
+        ("None", ""),
+        ("—", ""),
+        ("-", ""),
+        ("n/a", ""),
+        ("[]", ""),
+        ("nothing", ""),
+        ("no dependencies", ""),
+        ("none — but it defines the terms of 01", ""),
+        ("none (see 02)", ""),
+        ("(none — ready now)", ""),
+        ("01", "1"),
+        ("1", "1"),
+        ("task-1", "1"),
+        ("Task 01", "1"),
+        ("`01-a`", "1"),
+        ("a", "1"),
+        ("01-a.md", "1"),
+        ("01, 03", "1 3"),
+        ("01 and 03", "1 3"),
+        ("01 & 03", "1 3"),
+        ("01 + 03", "1 3"),
+        ("Tasks 1, 2 and 3", "1 2 3"),
+        ("[01, 02]", "1 2"),
+        ("01-03", "1 2 3"),
+        ("01–03", "1 2 3"),
+        ("01 – 03", "1 2 3"),
+        ("1..3", "1 2 3"),
+        ("Tasks 1-3", "1 2 3"),
+        ("01 through 03", "1 2 3"),
         ("01-02, 04", "1 2 4"),
-        ("01 (its types), 02 (its tests)", "1 2"), ("01, 02 — both change one file", "1 2"), ("01 ✓, 02 ✅", "1 2"),
-        ("Wave 1", "1 2"), ("all of Wave 1", "1 2"), ("Wave 1 tasks", "1 2"), ("Waves 1-2", "1 2 3 4"), ("Wave 1, 2", "1 2 3 4"),
-        ("all", "1 2 3 4"), ("All previous tasks", "1 2 3 4"), ("01 outputs", "1"),
+        ("01 (its types), 02 (its tests)", "1 2"),
+        ("01, 02 — both change one file", "1 2"),
+        ("01 ✓, 02 ✅", "1 2"),
+        ("Wave 1", "1 2"),
+        ("all of Wave 1", "1 2"),
+        ("Wave 1 tasks", "1 2"),
+        ("Waves 1-2", "1 2 3 4"),
+        ("Wave 1, 2", "1 2 3 4"),
+        ("all", "1 2 3 4"),
+        ("All previous tasks", "1 2 3 4"),
+        ("01 outputs", "1"),
     ],
-)  # fmt: skip
+)
 def test_dependencies_in_every_notation(written: str, numbers: str) -> None:
     """Lists, ranges, waves, everything, nothing; remarks are remarks."""
     plan = read_plan(f"{FIVE}- 05-e\n  - depends_on: {written}\n")
@@ -571,17 +644,21 @@ def test_ids_refer_to_each_other_whatever_their_spelling() -> None:
 
 def test_side_by_side_on_one_file_is_a_warning() -> None:
     """In one wave two agents would overwrite each other."""
-    text = "| # | Task | Files | Depends |\n|-|-|-|-|\n| 1 | x | `a.py` | - |\n| 2 | y | `a.py` | - |\n| 3 | z | `a.py` | 1 |\n"
+    text = (
+        "| # | Task | Files | Depends |\n|-|-|-|-|\n| 1 | x | `a.py` | - |\n| 2 | y | `a.py` | - |\n| 3 | z | "
+        "`a.py` | 1 |\n"
+    )
     assert [(w["code"], w["items"]) for w in read_plan(text)["warnings"]] == [("shared-file", ["1", "2"])]
 
 
 @pytest.mark.parametrize("text", ["", "# Plan\n\nWe will do it well.\n", "```\n- 01\n```"])
 def test_a_plan_without_items_says_so(text: str) -> None:
     """Nothing found is worth a word; the pipeline decides what follows."""
-    assert read_plan(text) == {
+    empty: Plan = {
         "items": [],
         "warnings": [{"code": "no-items", "message": "no item was found in the plan", "items": []}],
     }
+    assert read_plan(text) == empty
 
 
 def test_a_change_of_the_work_changes_the_digest_and_a_change_of_the_wave_does_not() -> None:
@@ -595,10 +672,36 @@ def test_a_change_of_the_work_changes_the_digest_and_a_change_of_the_wave_does_n
     assert base != digest("### Wave 1\n- 01-a (depends_on: none)\n", "# A\nOther steps.\n")
 
 
-@given(st.lists(st.sampled_from(
-    ["### Wave 1", "### Wave 2", "- 01-a (depends_on: 02)", "- 02-b", "| # | Task | Wave |", "|---|---|---|", "| 1 | x | 2 |", "**depends_on:** 01",
-     "## Task 3: x", "```", "- x", "Wave 1: 01, 02", "  - agent: y", "", "| File | Task |", "depends on 01", "(", "- **", "1. [ ] ", "## Dependencies"]
-), max_size=14), st.text(max_size=40))  # fmt: skip
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "### Wave 1",
+                "### Wave 2",
+                "- 01-a (depends_on: 02)",
+                "- 02-b",
+                "| # | Task | Wave |",
+                "|---|---|---|",
+                "| 1 | x | 2 |",
+                "**depends_on:** 01",
+                "## Task 3: x",
+                "```",
+                "- x",
+                "Wave 1: 01, 02",
+                "  - agent: y",
+                "",
+                "| File | Task |",
+                "depends on 01",
+                "(",
+                "- **",
+                "1. [ ] ",
+                "## Dependencies",
+            ]
+        ),
+        max_size=14,
+    ),
+    st.text(max_size=40),
+)
 def test_any_text_can_be_read(lines: list[str], noise: str) -> None:
     """Reading ends, ids are unique or refused, and every dependency is an item or in words."""
     text = "\n".join([*lines, noise])
@@ -606,52 +709,3 @@ def test_any_text_can_be_read(lines: list[str], noise: str) -> None:
         assert item["id"]
         assert item["wave"] is None or item["wave"] >= 1
         assert all(item["depends_on"])
-
-
-# ---- the JSON task breakdown -----------------------------------------------------------------------
-
-
-def breakdown(*tasks: dict[str, Any]) -> Plan:
-    return read_breakdown({"tasks": list(tasks)})
-
-
-def test_a_breakdown_is_a_plan() -> None:
-    """Ids may be numbers; waves are derived."""
-    plan = breakdown(
-        {"id": 1, "name": "Model", "files": ["m.py"], "dependencies": [], "description": "The model."},
-        {"id": 2, "name": "View", "files": ["v.py"], "dependencies": [1]},
-        {"id": "task-3", "name": "Docs", "files": ["m.py"], "dependencies": ["1", 2]},
-    )
-    assert [(i["id"], i["title"], i["files"], i["depends_on"]) for i in plan["items"]] == [
-        ("1", "Model", ["m.py"], []),
-        ("2", "View", ["v.py"], ["1"]),
-        ("task-3", "Docs", ["m.py"], ["1", "2"]),
-    ]
-    assert arrange(plan["items"])["waves"] == [["1"], ["2"], ["task-3"]]
-    assert read_breakdown({"taskBreakdown": {"tasks": [{"id": 1}]}})["items"][0]["id"] == "1"
-
-
-@pytest.mark.parametrize(
-    ("tasks", "code", "names"),
-    [
-        ([{"id": n} for n in range(9)], "too-many-tasks", ["8"]),
-        ([{"id": 1, "dependencies": [2]}, {"id": 2, "dependencies": [1]}], "cycle", ["1", "2"]),
-        ([{"id": 1, "dependencies": [7]}], "unknown-item", ["7"]),
-        ([{"id": 1}, {"id": 1}], "item-twice", ["1"]),
-        ([{"id": 1, "files": ["a.py"]}, {"id": 2, "files": ["./a.py"]}], "shared-file", ["1", "2"]),
-        ([{"name": "no id"}], "no-tasks", []),
-        (["text"], "no-tasks", []),
-    ],
-)
-def test_a_breakdown_that_breaks_a_rule_is_refused_by_name(tasks: list[Any], code: str, names: list[str]) -> None:
-    """At most 8, acyclic, ids exist, no file shared inside a wave."""
-    with pytest.raises(PlanRefused) as refused:
-        breakdown(*tasks)
-    assert (refused.value.code, refused.value.names) == (code, names)
-
-
-@pytest.mark.parametrize("value", [None, [], "x", {}, {"tasks": None}, {"tasks": {}}, {"taskBreakdown": 3}])
-def test_a_breakdown_of_the_wrong_shape_is_refused(value: Any) -> None:
-    """With the shape it should have."""
-    with pytest.raises(PlanRefused, match="tasks"):
-        read_breakdown(value)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.hosts.hearing import DISPATCH, EDIT, EVENTS
-from tenuto.hosts.settings import EVENTS as SETTINGS
-from tenuto.knowledge import yaml_data
+from tenuto.hooks.parse import DISPATCH, EDIT, EVENTS
+from tenuto.hooks.setup import EVENTS as SETTINGS
+from tenuto.knowledge import definitions
 from tenuto.knowledge.roles import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,8 @@ DECISIONS = {"approve", "revise", "reject"}
 
 def front_matter(path: Path) -> dict[str, Any]:
     _, head, _ = path.read_text().split("---\n", 2)
-    found: dict[str, Any] = yaml_data.read(head, str(path)).data
+    found = definitions.read_yaml(head, str(path)).data
+    assert isinstance(found, dict)
     return found
 
 
@@ -80,12 +81,22 @@ def test_a_model_can_neither_call_a_decision_nor_is_it_let() -> None:
         )
         assert not (name in DECISIONS and permitted)
         # `tenuto run --agent command:...` starts any program: unasked, a model may only have a run recorded.
-        assert [word for word in permitted if word.startswith("Bash(tenuto run")] in ([], ["Bash(tenuto run --start-only:*)"])
+        assert [word for word in permitted if word.startswith("Bash(tenuto run")] in (
+            [],
+            ["Bash(tenuto run --start-only:*)"],
+        )
 
 
 def call(script: str, *words: str, path: str, home: Path) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": path, "HOME": str(home)}
-    return subprocess.run(["/bin/sh", str(PLUGIN / "scripts" / script), *words], input="{}", capture_output=True, text=True, check=False, env=environment)  # fmt: skip
+    return subprocess.run(
+        ["/bin/sh", str(PLUGIN / "scripts" / script), *words],
+        input="{}",
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
 
 
 def program(folder: Path, first_line: str) -> Path:

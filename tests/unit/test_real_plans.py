@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.core.selection import passed_limits
-from tenuto.core.waves import arrange, partition
+from tenuto.core.items import arrange, partition, passed_limits
 from tenuto.knowledge.plans import Plan, read_plan
 
 PLANS = Path(__file__).resolve().parent.parent / "data" / "plans"
@@ -76,14 +75,41 @@ def test_agent_system_overhaul_agrees_with_itself() -> None:
     found = plan("agent-system-overhaul-HEAD")
     assert [item["id"] for item in found["items"]] == [f"TASK-{n:03d}" for n in range(1, 19)]
     assert depends(found) == {
-        "006": "002", "007": "002", "008": "004", "010": "006 007", "011": "004 006", "012": "005 006",
-        "013": "005 006", "014": "003 005", "015": "002 003", "016": "002 003", "017": "003 008", "018": "003 005",
-    }  # fmt: skip
+        "006": "002",
+        "007": "002",
+        "008": "004",
+        "010": "006 007",
+        "011": "004 006",
+        "012": "005 006",
+        "013": "005 006",
+        "014": "003 005",
+        "015": "002 003",
+        "016": "002 003",
+        "017": "003 008",
+        "018": "003 005",
+    }
     assert waves(found) == ["001 002 003 004", "005 006 007 009", "008 014 015 016", "010 011 012 013", "017 018"]
     assert arrange(found["items"])["moves"] == []
     assert [item["lines"] for item in found["items"]] == [
-        100, 130, 110, 130, 130, 160, 300, 50, 10, 400, 150, 250, 180, 180, 80, 60, 50, 60,
-    ]  # fmt: skip
+        100,
+        130,
+        110,
+        130,
+        130,
+        160,
+        300,
+        50,
+        10,
+        400,
+        150,
+        250,
+        180,
+        180,
+        80,
+        60,
+        50,
+        60,
+    ]
     assert found["items"][0]["title"] == "Create Instruction File Infrastructure"
     assert found["items"][0]["files"] == [
         ".github/copilot-instructions.md",
@@ -111,8 +137,14 @@ def test_self_improvement_names_files_in_a_table_by_file() -> None:
     found = plan("self-improvement-system-HEAD")
     assert found["items"][5]["id"] == "06-agent-eval-ct-security-scalability-maintainability"
     assert depends(found) == {
-        "05": "01", "06": "01", "07": "01", "08": "01", "09": "01", "10": "02 03", "11": "10 09",
-    }  # fmt: skip
+        "05": "01",
+        "06": "01",
+        "07": "01",
+        "08": "01",
+        "09": "01",
+        "10": "02 03",
+        "11": "10 09",
+    }
     assert waves(found) == ["01 02 03 04", "05 06 07 08 09 10", "11"]
     assert arrange(found["items"])["moves"] == []
     files = {item["id"][:2]: item["files"] for item in found["items"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.agents.reply import question, task_ids, verdict
+from tenuto.agents.reply import parse_question, parse_verdict
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,20 @@ from tenuto.agents.reply import question, task_ids, verdict
 )
 def test_the_last_line_that_starts_with_a_verdict_counts(text: str, word: str, summary: str) -> None:
     """The verdict is the agent's own word; no reason of ours is added."""
-    assert verdict(text) == {"verdict": word, "summary": summary}
+    assert parse_verdict(text) == {"verdict": word, "summary": summary}
 
 
 def test_an_earlier_paragraph_is_history() -> None:
     """An agent that failed, repaired it and says so at the end is done."""
-    assert verdict("ERROR: the build broke\n\nI fixed the import.\n\nDONE: builds again")["verdict"] == "DONE"
-    assert verdict("DONE: step one\n\nERROR: step two failed")["verdict"] == "ERROR"
+    assert parse_verdict("ERROR: the build broke\n\nI fixed the import.\n\nDONE: builds again")["verdict"] == "DONE"
+    assert parse_verdict("DONE: step one\n\nERROR: step two failed")["verdict"] == "ERROR"
 
 
 @pytest.mark.parametrize("text", ["", "   \n\t\n", "\ufeff\n"])
 def test_an_empty_reply_is_an_error(text: str) -> None:
     """Silence is not success."""
-    assert verdict(text)["verdict"] == "ERROR"
-    assert verdict(text)["reason"] == "the reply is empty"
+    assert parse_verdict(text)["verdict"] == "ERROR"
+    assert (parse_verdict(text)["problem"], parse_verdict(text)["summary"]) == ("empty", "the reply is empty")
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_an_empty_reply_is_an_error(text: str) -> None:
 )
 def test_what_is_no_verdict_line_is_an_error(text: str) -> None:
     """Capitals, underscore and colon are part of the word; a quote is somebody else's."""
-    found = verdict(text)
+    found = parse_verdict(text)
     assert found["verdict"] == "ERROR"
-    assert "no line" in found["reason"]
+    assert found["problem"] == "missing" and "no line" in found["summary"]
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_what_is_no_verdict_line_is_an_error(text: str) -> None:
 )
 def test_two_different_verdicts_in_one_paragraph_are_an_error(text: str) -> None:
     """A reply that says both is asked again, never taken at its better word."""
-    found = verdict(text)
+    found = parse_verdict(text)
     assert found["verdict"] == "ERROR"
-    assert "contradicts itself" in found["reason"]
+    assert found["problem"] == "contradictory" and "contradicts itself" in found["summary"]
 
 
 def test_the_same_verdict_twice_is_no_contradiction() -> None:
     """The last one has the summary."""
-    assert verdict("DONE: first half\nDONE: second half") == {"verdict": "DONE", "summary": "second half"}
+    assert parse_verdict("DONE: first half\nDONE: second half") == {"verdict": "DONE", "summary": "second half"}
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_the_same_verdict_twice_is_no_contradiction() -> None:
 )
 def test_decoration_of_the_line_is_tolerated(text: str, summary: str) -> None:
     """Agents write Markdown; the word is still their word."""
-    assert verdict(f"Some text.\n\n{text}\n") == {"verdict": "DONE", "summary": summary}
+    assert parse_verdict(f"Some text.\n\n{text}\n") == {"verdict": "DONE", "summary": summary}
 
 
 def test_an_escaped_underscore_is_an_underscore() -> None:
     """Markdown writers escape it."""
-    assert verdict("NEEDS\\_REVISION: two gaps")["verdict"] == "NEEDS_REVISION"
+    assert parse_verdict("NEEDS\\_REVISION: two gaps")["verdict"] == "NEEDS_REVISION"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_an_escaped_underscore_is_an_underscore() -> None:
 )
 def test_a_decorated_line_never_makes_a_verdict_better(text: str) -> None:
     """Tolerance must not open a door: status lists and afterthoughts only ever make it worse."""
-    assert verdict(text)["verdict"] == "ERROR"
+    assert parse_verdict(text)["verdict"] == "ERROR"
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_a_decorated_line_never_makes_a_verdict_better(text: str) -> None:
 )
 def test_a_bare_line_decides_over_decorated_ones(text: str, word: str, summary: str) -> None:
     """A status list above it is no contradiction, below it no correction for the better."""
-    assert verdict(text) == {"verdict": word, "summary": summary}
+    assert parse_verdict(text) == {"verdict": word, "summary": summary}
 
 
 @given(st.lists(st.sampled_from(["DONE: a", "ERROR: b", "NEEDS_REVISION: c", "**DONE:** d", "- ERROR: e", "text", ""])))
 def test_done_is_never_read_out_of_a_reply_that_does_not_end_in_it(lines: list[str]) -> None:
     """DONE needs a line that says so, below every bare line that says something else."""
-    if verdict("\n".join(lines))["verdict"] == "DONE":
+    if parse_verdict("\n".join(lines))["verdict"] == "DONE":
         bare = [line for line in lines if line.startswith(("DONE", "ERROR", "NEEDS"))]
         assert (
             (bare or [line for line in lines if "DONE" in line or "ERROR" in line])[-1].lstrip("*- ").startswith("DONE")
@@ -156,20 +156,19 @@ def test_done_is_never_read_out_of_a_reply_that_does_not_end_in_it(lines: list[s
 @given(st.text())
 def test_any_text_has_a_verdict(text: str) -> None:
     """No reply, however broken, stops the orchestrator."""
-    found = verdict(text)
+    found = parse_verdict(text)
     assert found["verdict"] in ("DONE", "NEEDS_REVISION", "ERROR")
-    assert question(text) is None or question(text) != ""
-    assert all(task_ids(text)) or task_ids(text) == []
+    assert parse_question(text) is None or parse_question(text) != ""
 
 
-# ---- questions and ids -----------------------------------------------------------------------------
+# ---- questions -----------------------------------------------------------------------------
 
 
 def test_a_reply_that_ends_with_a_question_asks_it() -> None:
     """The question goes to a person word for word, with the choices below it."""
-    assert question("I looked around.\n\nQUESTION: SQLite or PostgreSQL?\n") == "SQLite or PostgreSQL?"
-    assert question("**QUESTION:** which one?") == "which one?"
-    assert question("QUESTION: which one?\n- a\n- b") == "which one?\n- a\n- b"
+    assert parse_question("I looked around.\n\nQUESTION: SQLite or PostgreSQL?\n") == "SQLite or PostgreSQL?"
+    assert parse_question("**QUESTION:** which one?") == "which one?"
+    assert parse_question("QUESTION: which one?\n- a\n- b") == "which one?\n- a\n- b"
 
 
 @pytest.mark.parametrize(
@@ -177,20 +176,4 @@ def test_a_reply_that_ends_with_a_question_asks_it() -> None:
 )
 def test_a_question_that_is_not_the_end_is_not_asked(text: str) -> None:
     """A verdict after it means that the agent went on by itself."""
-    assert question(text) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("NEEDS_REVISION: 2 tasks failed verification — task IDs: a,b", ["a", "b"]),
-        ("NEEDS_REVISION: 2 tasks failed verification - task IDs: 01, 02-parser", ["01", "02-parser"]),
-        ("2 failed (Task IDs: [01, `02`]) see verifier.md", ["01", "02"]),
-        ("failed — task ID: TASK-003. The rest is fine.", ["TASK-003"]),
-        ("task ids: 3 and 4; then more", ["3", "4"]),
-        ("NEEDS_REVISION: the build is slow", []),
-    ],
-)
-def test_failing_items_are_named_after_task_ids(text: str, names: list[str]) -> None:
-    """The verifier's line says which items the fix pass is about."""
-    assert task_ids(text) == names
+    assert parse_question(text) is None

@@ -1,21 +1,27 @@
-"""What RETRIEVE hands to each phase: which artifacts, which parts, within which budget, with which receipt."""
+"""What RETRIEVE hands to each phase: which artifacts, which sections, within which budget, with which receipt."""
 
 from __future__ import annotations
 
 import pytest
 
 from tenuto.errors import BadInput
-from tenuto.knowledge.phases import PHASES, UnknownName
-from tenuto.knowledge.retrieve import make_pack, render_dropped, render_pack, render_receipts
-from tenuto.knowledge.tokens import estimate_tokens
+from tenuto.knowledge.packs import (
+    PHASES,
+    UnknownName,
+    estimate_tokens,
+    make_pack,
+    part_text,
+    render_pack,
+    render_receipts,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tenuto.knowledge.packs import Artifact
+    from tenuto.knowledge.packs import Artifact, Pack
 
 SPEC = """# Basket
 
-## Overview
+## Background
 
 It holds what a customer wants to buy, and it was rewritten twice.
 
@@ -103,39 +109,45 @@ def test_the_phases_are_the_seeds() -> None:
     )
 
 
+def headings(pack: Pack) -> list[str]:
+    return [part["heading"] for part in pack["parts"]]
+
+
 def test_an_implementer_gets_the_contract_and_not_the_story() -> None:
     pack = make_pack([artifact("spec", SPEC)], "implementation")
-    assert {part["kind"] for part in pack["parts"]} == {"types", "signatures", "edge-cases", "files"}
-    rendered = render_pack(pack)
-    assert "def add(basket: Basket, item: str) -> Basket:" in rendered
-    assert "return Basket([*basket.items, item])" not in rendered
-    assert "rewritten twice" not in rendered
+    assert headings(pack) == ["Basket", "Types", "Signatures", "Edge cases", "Files", "Acceptance criteria"]
+    assert "rewritten twice" not in render_pack(pack)
 
 
-def test_a_tester_gets_expected_behaviors_instead_of_files() -> None:
-    rendered = retrieve("testing", artifact("spec", SPEC))
-    assert "- Adding shows the new total" in rendered
-    assert "shop/basket.py" not in rendered
-
-
-def test_each_part_says_where_it_comes_from() -> None:
-    """Artifact, path, heading and line, so that a reader can look it up."""
-    [part] = [
-        part for part in make_pack([artifact("spec", SPEC)], "implementation")["parts"] if part["kind"] == "files"
-    ]
-    assert (part["artifact"], part["path"], part["heading"], part["line"]) == ("spec", "docs/spec.md", "Files", 27)
+def test_the_pack_says_where_each_text_comes_from_and_what_was_left_out() -> None:
     rendered = retrieve("implementation", artifact("spec", SPEC))
-    assert rendered.startswith("=== spec: docs/spec.md (condensed) ===\n## Types\n")
-    assert rendered.endswith("## Files\n- `shop/basket.py` (new)\n=== end of spec ===")
+    assert rendered.startswith("=== spec: docs/spec.md (condensed) ===\n# Basket\n\n## Types\n")
+    assert rendered.endswith("- Adding shows the new total\n=== end of spec ===")
+    [receipt] = make_pack([artifact("spec", SPEC)], "implementation")["receipts"]
+    assert receipt["note"] == "condensed; left out: Background"
 
 
-def test_the_architect_fills_in_what_the_specification_lacks() -> None:
-    """Kinds of part the specification has are not looked for in the architect's document again."""
+def test_the_design_fills_in_what_the_specification_lacks() -> None:
+    """A design is in the pack where the specification lacks a kind, which then is in the pack whole."""
     lacking = SPEC.replace("## Edge cases\n\n- an empty basket is valid\n", "")
-    assert "two tabs at once" in retrieve("implementation", artifact("spec", lacking), artifact("architect", ARCHITECT))
+    both = retrieve("implementation", artifact("spec", lacking), artifact("architect", ARCHITECT))
+    assert "two tabs at once" in both
+    assert "(whole: no edge-cases found)" in both
+    assert "rewritten twice" in both
     assert "two tabs at once" not in retrieve(
         "implementation", artifact("spec", SPEC), artifact("architect", ARCHITECT)
     )
+
+
+@pytest.mark.parametrize("phase", ["implementation", "testing"])
+def test_without_a_specification_the_design_is_handed_over(phase: str) -> None:
+    """A POC has no specification: never nothing while something is stored."""
+    design = "# Counter widget\n\nThe widget keeps a count.\n\n## Approach\n\nLocal storage, no server.\n"
+    for needs in ((), ("all",), ("architect",)):
+        pack = make_pack([artifact("architect", design)], phase, needs)
+        assert "".join(map(part_text, pack["parts"])) == design
+        assert pack["notes"]["docs/architect.md"].startswith("whole: no signatures and no types")
+        assert pack["receipts"][0]["tokens_left_out"] == 0
 
 
 def test_what_is_asked_for_by_name_is_given() -> None:
@@ -145,20 +157,72 @@ def test_what_is_asked_for_by_name_is_given() -> None:
     assert "an empty basket is valid" not in rendered
 
 
-def test_a_specification_writer_gets_decisions_placement_and_constraints() -> None:
-    pack = make_pack([artifact("architect", ARCHITECT)], "spec")
-    assert [part["kind"] for part in pack["parts"]] == ["decisions", "files", "constraints"]
-    assert pack["absent"] == ["architect: patterns"]
-    assert "NOT FOUND: architect: patterns" in render_pack(pack)
+def test_a_specification_writer_gets_what_was_decided_and_what_was_not() -> None:
+    """Alternatives and rationale tell decisions; background and references do not."""
+    text = ARCHITECT + "\n## Alternatives considered\n\nRows, no.\n\n## References\n\nA book.\n"
+    rendered = retrieve("spec", artifact("architect", text))
+    assert "Rows, no." in rendered
+    assert "A book." not in rendered
 
 
-def test_a_text_without_any_match_is_returned_whole_and_flagged() -> None:
-    """Never nothing: who cannot find a part hands over the artifact and says so."""
+def test_a_text_without_headings_is_returned_whole_and_flagged() -> None:
     text = "A few words.\n\nNo heading, no code; one of them must be wrong.\n"
     pack = make_pack([artifact("architect", text)], "spec")
-    assert [(part["whole"], part["text"]) for part in pack["parts"]] == [(True, text)]
-    assert "(whole: nothing in it matched)" in render_pack(pack)
+    assert [part_text(part) for part in pack["parts"]] == [text]
+    assert "=== architect: docs/architect.md (whole: it has no headings) ===" in render_pack(pack)
     assert pack["receipts"][0]["tokens_left_out"] == 0
+
+
+# --- revisions ------------------------------------------------------------------------------------------
+
+
+DELTA = "# Design, revised\n\n## Changes made\n\n- Baskets are rows\n\n## Placement: unchanged\n"
+COMPLETE = ARCHITECT.replace("Baskets are values", "Baskets are rows of a table") + "\n## Changes\n\nOne.\n"
+
+
+def designs(*texts: str) -> list[Artifact]:
+    return [
+        artifact("architect", text, f"architect-revision-{number}.md" if number else "architect.md")
+        for number, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(
+    "phase", ["design-audit", "spec", "implementation", "testing", "impl-audit", "revision", "graduate"]
+)
+def test_a_design_and_its_delta_are_handed_over_together(phase: str) -> None:
+    rendered = retrieve(phase, *designs(ARCHITECT, DELTA), needs=("architect",))
+    assert rendered.index("Baskets are values") < rendered.index("Baskets are rows")
+
+
+def test_a_revision_that_has_all_of_it_stands_for_the_design() -> None:
+    pack = make_pack(designs(ARCHITECT, COMPLETE), "design-audit")
+    assert [part["path"] for part in pack["parts"]] == ["architect-revision-1.md"]
+    assert render_receipts(pack)[0].endswith(
+        f"tokens in: 0, left out: {estimate_tokens(ARCHITECT)} (architect-revision-1.md has all of it)"
+    )
+
+
+@pytest.mark.parametrize("phase", ["impl-audit", "revision"])
+def test_where_the_original_is_asked_for_it_is_there(phase: str) -> None:
+    pack = make_pack(designs(ARCHITECT, COMPLETE), phase, ("architect",))
+    assert [part_text(part) for part in pack["parts"]] == [ARCHITECT, COMPLETE]
+
+
+def test_deltas_of_a_complete_revision_stay_with_it() -> None:
+    pack = make_pack(designs(ARCHITECT, COMPLETE, DELTA), "design-audit")
+    assert [part["path"] for part in pack["parts"]] == ["architect-revision-1.md", "architect-revision-2.md"]
+    pack = make_pack(designs(ARCHITECT, DELTA, COMPLETE), "design-audit")
+    assert len(pack["parts"]) == 3, "the last one lacks headings of the delta"
+
+
+@pytest.mark.parametrize("revision", ["rev", "# Design\n", ARCHITECT[: len(ARCHITECT) // 2]])
+def test_what_is_shorter_or_has_no_headings_is_a_delta(revision: str) -> None:
+    assert len(make_pack(designs(ARCHITECT, revision), "design-audit")["parts"]) == 2
+    assert len(make_pack(designs("original", revision), "design-audit")["parts"]) == 2
+
+
+# --- needs ----------------------------------------------------------------------------------------------
 
 
 def test_needs_can_be_written_in_the_systems_other_words() -> None:
@@ -222,85 +286,98 @@ def test_an_implementation_audit_reads_everything() -> None:
         artifact("implementation", "two\n", "impl/task-002.md"),
     ]
     pack = make_pack([artifact("architect", ARCHITECT), artifact("spec", SPEC), *given], "impl-audit")
-    assert [part["text"] for part in pack["parts"]] == [ARCHITECT, SPEC, "one\n", "two\n"]
+    assert [part_text(part) for part in pack["parts"]] == [ARCHITECT, SPEC, "one\n", "two\n"]
 
 
 # --- feedback -------------------------------------------------------------------------------------------
 
 
-def test_an_architect_is_told_what_to_fix_and_what_to_preserve() -> None:
-    pack = make_pack([artifact("architect", ARCHITECT), artifact("design-audit", AUDIT)], "revision")
-    told = {part["kind"]: part["text"] for part in pack["parts"]}
-    assert told["full"] == ARCHITECT
-    assert "move prices out" in told["fix"]
-    assert "baskets are values" in told["preserve"]
-    assert "the basket knows prices" in render_pack(pack)
-    assert "memory_candidates" not in render_pack(pack)
+@pytest.mark.parametrize("audit", [AUDIT, "The login does not check the password.\n", "## Issues\n1. [MAJOR] a.py:1\n"])
+@pytest.mark.parametrize(
+    ("phase", "name"), [("revision", "design-audit"), ("fix", "impl-audit"), ("impl-audit", "impl-audit")]
+)
+def test_feedback_is_handed_over_whole(phase: str, name: str, audit: str) -> None:
+    """What to fix, what to preserve, where: every line of an audit counts."""
+    assert audit.strip() in retrieve(phase, artifact(name, audit))
 
 
-def test_feedback_in_prose_keeps_every_finding() -> None:
-    audit = (
-        "## Verdict: IMPLEMENTATION_FLAW\n\n## Issues\n1. [MAJOR] src/a.py:12 opens twice\n\n"
-        "## Methodology and references\n\nI read it.\n\n## Background\n\nI read all of it, twice.\n\n"
-        "## The second module\n\nIt is empty.\n\n## Preserve\n- the names\n"
-    )
-    rendered = retrieve("fix", artifact("impl-audit", audit))
-    for line in ("Verdict: IMPLEMENTATION_FLAW", "src/a.py:12 opens twice", "It is empty.", "- the names"):
-        assert line in rendered
-    assert "all of it, twice" not in rendered
+RESULTS = """# Test Results
+## Summary
+- Total: 40
+- Failed: 3
+## Failures (auth module)
+1. login rejects expired token
+   at src/auth.ts:88: wanted 401, was 200
+## Passed
+- 37 others
+"""
 
 
-def test_feedback_without_headings_is_handed_over_whole() -> None:
-    audit = "The login does not check the password.\nEverything else is fine.\n"
-    assert audit.strip() in retrieve("fix", artifact("impl-audit", audit))
+@pytest.mark.parametrize("limit", [None, 1, 50])
+def test_who_fixes_gets_every_failing_test_whatever_the_budget(limit: int | None) -> None:
+    rendered = retrieve("fix", artifact("test-results", RESULTS), artifact("impl-audit", AUDIT * 20), limit=limit)
+    assert RESULTS.strip() in rendered
 
 
 def test_who_fixes_gets_the_audit_the_code_and_the_tests() -> None:
-    tests = "# Tests\n\nSome words.\n\n- `tests/test_basket.py::test_add`\n\n## Run command\n\n```\npytest tests/test_basket.py\n```\n"
+    tests = "# Tests\n\n- `tests/test_basket.py::test_add`\n\n## Run command\n\n```\npytest tests/test_basket.py\n```\n"
     rendered = retrieve(
         "fix", artifact("impl-audit", AUDIT), artifact("implementation", "code\n"), artifact("tests", tests)
     )
-    for line in ("section 2", "code", "tests/test_basket.py::test_add", "pytest tests/test_basket.py"):
-        assert line in rendered
+    for text in ("section 2", "code", tests.strip()):
+        assert text in rendered
 
 
 # --- budget ---------------------------------------------------------------------------------------------
 
 
-def test_a_budget_drops_the_least_useful_first_and_says_so() -> None:
-    """Files go before edge cases, those before types, those before signatures."""
-    sizes = []
-    for limit in range(30, 130, 10):
+def test_a_budget_drops_whole_sections_the_least_useful_first_and_says_so() -> None:
+    """What names no kind goes first, then files, edge cases, types, signatures."""
+    order = ["Signatures", "Types", "Edge cases", "Files"]
+    counts = []
+    for limit in range(40, 140, 5):
         pack = make_pack([artifact("spec", SPEC)], "implementation", (), limit)
-        kinds = [part["kind"] for part in pack["parts"]]
-        order = ["signatures", "types", "edge-cases", "files"]
-        assert set(kinds) == set(order[: len(kinds)])
+        there = [title for title in order if title in headings(pack)]
+        assert there == order[: len(there)]
         assert estimate_tokens(render_pack(pack)) <= limit
-        assert "DROPPED for max_tokens" in render_pack(pack) or len(kinds) == 4
-        sizes.append(len(kinds))
-    assert sizes == sorted(sizes)
-    assert (sizes[0], sizes[-1]) == (0, 4)
+        assert ("DROPPED for max_tokens" in render_pack(pack)) == bool(len(pack["parts"]) < 6)
+        for part in pack["parts"]:
+            assert part_text(part) in SPEC
+        counts.append(len(there))
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (0, 4)
 
 
-def test_what_was_dropped_is_named_with_its_size() -> None:
-    pack = make_pack([artifact("spec", SPEC)], "implementation", (), 65)
-    assert render_dropped(pack) == [
-        "DROPPED: docs/spec.md › Edge cases [edge-cases] tokens: 7 (budget)",
-        "DROPPED: docs/spec.md › Files [files] tokens: 6 (budget)",
-    ]
-    assert "DROPPED for max_tokens 65: 2 parts, 13 tokens" in render_pack(pack)
-    files = "".join(f"- `shop/part_{number}.py` (new)\n" for number in range(30))
-    roomy = make_pack([artifact("spec", SPEC + files)], "implementation", (), 200)
-    assert "DROPPED for max_tokens 200: Acceptance criteria [files] (" in render_pack(roomy)
+def test_an_aside_of_a_whole_text_is_dropped_first() -> None:
+    lacking = SPEC.replace("## Edge cases\n\n- an empty basket is valid\n", "")
+    limit = estimate_tokens(retrieve("implementation", artifact("spec", lacking))) - 5
+    pack = make_pack([artifact("spec", lacking)], "implementation", (), limit)
+    assert [part["heading"] for part in pack["dropped"]] == ["Background"]
+    assert f"DROPPED for max_tokens {limit}: Background (" in render_pack(pack)
+    assert "; dropped for max_tokens: Background" in pack["receipts"][0]["note"]
 
 
-def test_of_the_part_at_the_edge_the_beginning_is_kept() -> None:
-    cases = "".join(f"- case number {number} is refused\n" for number in range(100))
-    pack = make_pack([artifact("spec", f"## Edge cases\n\n{cases}")], "implementation", (), 200)
-    [part] = pack["parts"]
-    assert part["text"].startswith("- case number 0 ")
-    assert [dropped["reason"] for dropped in pack["dropped"]] == ["budget: its end"]
-    assert 150 < estimate_tokens(render_pack(pack)) <= 200
+def test_headings_above_a_section_stay_where_their_own_text_was_dropped() -> None:
+    """An edge case must not end up below the wrong task."""
+    words = "Some words about it. " * 40
+    tasks = "".join(f"## Task {n}\n\n{words}\n\n### Edge cases\n\n- case {n}\n\n" for n in (1, 2))
+    rendered = retrieve("implementation", artifact("spec", f"# All\n\n{tasks}"), limit=120)
+    assert "## Task 1\n### Edge cases\n\n- case 1\n\n## Task 2\n### Edge cases\n\n- case 2\n" in rendered
+
+
+def test_where_no_section_fits_the_most_useful_one_is_cut_between_blocks() -> None:
+    cases = "".join(f"- case {number} is refused\n" for number in range(100))
+    text = f"## Errors\n\nThese.\n\nAnd these.\n\n{cases}"
+    pack = make_pack([artifact("spec", text)], "implementation", (), 60)
+    assert [part_text(part) for part in pack["parts"]] == ["## Errors\n\nThese.\n\nAnd these.\n\n"]
+    assert "DROPPED for max_tokens 60: Errors (" in render_pack(pack)
+
+
+def test_a_text_without_sections_is_cut_at_a_blank_line() -> None:
+    text = "".join(f"Paragraph {number}\ngoes on.\n\n" for number in range(50))
+    [part] = make_pack([artifact("spec", text)], "implementation", (), 60)["parts"]
+    assert part_text(part).startswith("Paragraph 0\ngoes on.\n")
+    assert part_text(part).rstrip("\n").endswith("goes on.")
 
 
 def test_full_parts_ignore_a_budget() -> None:
@@ -326,32 +403,32 @@ def test_a_budget_of_nothing_is_refused(limit: int) -> None:
 # --- receipts -------------------------------------------------------------------------------------------
 
 
-def test_a_receipt_names_artifact_hash_and_tokens() -> None:
+def test_a_receipt_names_artifact_hash_tokens_and_manner() -> None:
     pack = make_pack([artifact("spec", SPEC)], "implementation")
     [receipt] = pack["receipts"]
     assert receipt["tokens_in"] + receipt["tokens_left_out"] == estimate_tokens(SPEC)
-    assert render_receipts(pack) == [
-        f"RECEIPT: docs/spec.md sha256:{'spec':0<64} tokens in: {receipt['tokens_in']}, left out: {receipt['tokens_left_out']}"
-    ]
+    tokens = f"tokens in: {receipt['tokens_in']}, left out: {receipt['tokens_left_out']}"
+    [line] = render_receipts(pack)
+    assert line == f"RECEIPT: docs/spec.md sha256:{'spec':0<64} {tokens} (condensed; left out: Background)"
 
 
-def test_what_two_artifacts_both_say_is_said_once() -> None:
-    """A part whose every line is in the pack already is left out, and named."""
-    pack = make_pack([artifact("spec", SPEC), artifact("implementation", SPEC)], "testing")
-    assert {part["artifact"] for part in pack["parts"]} == {"spec"}
-    assert {dropped["reason"] for dropped in pack["dropped"]} == {"already in the pack"}
-    assert pack["receipts"][1]["tokens_in"] == 0
+def test_every_artifact_has_a_receipt_also_if_the_phase_does_not_read_it() -> None:
+    pack = make_pack(
+        [artifact("spec", SPEC), artifact("architect", ARCHITECT)],
+        "implementation",
+        unread=[{"name": "debt", "path": "debt.md", "sha256": "0", "size": 9, "reason": "not for this phase"}],
+    )
+    assert [receipt["path"] for receipt in pack["receipts"]] == ["docs/spec.md", "docs/architect.md", "debt.md"]
+    assert [receipt["tokens_in"] for receipt in pack["receipts"]][1:] == [0, 0]
+    assert [receipt["tokens_left_out"] for receipt in pack["receipts"]][1:] == [estimate_tokens(ARCHITECT), 3]
 
 
-def test_an_implementation_does_not_repeat_the_interface() -> None:
-    """A signature that was given is not given again with the code that implements it."""
-    code = "\n## Sketch\n\n```python\ndef add(basket: Basket, item: str) -> Basket:\n    ...\n\ndef total(basket: Basket) -> int:\n    ...\n```\n"
-    rendered = retrieve("implementation", artifact("spec", SPEC + code))
-    assert rendered.count("def add(") == 1
-    assert "def total(" in rendered
+def test_the_same_text_in_two_artifacts_is_in_the_pack_twice() -> None:
+    """Nothing is taken out because it was said before: a reader must not have to look for it elsewhere."""
+    rendered = retrieve("testing", artifact("spec", SPEC), artifact("implementation", SPEC))
+    assert rendered.count("an empty basket is valid") == 2
 
 
-def test_an_open_fence_does_not_swallow_the_next_part() -> None:
+def test_an_open_fence_does_not_swallow_the_next_artifact() -> None:
     text = "## Signatures\n\n```go\nfunc A()\n\n## Edge cases\n\n- an empty one is skipped\n"
-    rendered = retrieve("implementation", artifact("spec", text))
-    assert "```go\nfunc A()\n```\n## Edge cases\n" in rendered
+    assert retrieve("implementation", artifact("spec", text)).endswith("is skipped\n```\n=== end of spec ===")

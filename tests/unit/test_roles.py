@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.definition.graph import seats
+from tenuto.core.pipeline.check import seats
 from tenuto.errors import BadInput, NotFound
 from tenuto.knowledge import definitions, roles
 
@@ -25,22 +25,49 @@ SEED = [
     ("ct-maintainability", "", ["design.md", "feature.md"], ["ct-review/ct-maintainability.md"], [D, E], "read"),
     ("ct-strategy", "", ["design.md", "feature.md"], ["ct-review/ct-strategy.md"], [D, E], "read"),
     ("ct-aggregator", "", ["ct-review/ct-*.md", "design.md"], ["design_critical_review.md"], [D, N, E], "write"),
-    ("planner", "", ["analysis.md", "feature.md", "design.md", "design_critical_review.md"], ["plan.md", "tasks/*.md"], [D, E], "write"),
-    ("planner", "replan", ["analysis.md", "feature.md", "design.md", "design_critical_review.md", "verifier.md", "review.md"],
-     ["plan.md", "tasks/*.md"], [D, E], "write"),
+    (
+        "planner",
+        "",
+        ["analysis.md", "feature.md", "design.md", "design_critical_review.md"],
+        ["plan.md", "tasks/*.md"],
+        [D, E],
+        "write",
+    ),
+    (
+        "planner",
+        "replan",
+        ["analysis.md", "feature.md", "design.md", "design_critical_review.md", "verifier.md", "review.md"],
+        ["plan.md", "tasks/*.md"],
+        [D, E],
+        "write",
+    ),
     ("implementer", "", ["task", "feature.md", "design.md"], [], [D, E], "read"),
     ("documentation-writer", "", ["task", "feature.md", "design.md"], [], [D, E], "read"),
     ("v-build", "", ["feature.md", "design.md", "plan.md", "tasks/*.md"], ["verification/v-build.md"], [D, E], "read"),
     ("v-tests", "", ["verification/v-build.md"], ["verification/v-tests.md"], [D, N, E], "read"),
-    ("v-tasks", "", ["verification/v-build.md", "plan.md", "tasks/*.md"], ["verification/v-tasks.md"], [D, N, E], "read"),
+    (
+        "v-tasks",
+        "",
+        ["verification/v-build.md", "plan.md", "tasks/*.md"],
+        ["verification/v-tasks.md"],
+        [D, N, E],
+        "read",
+    ),
     ("v-feature", "", ["verification/v-build.md", "feature.md"], ["verification/v-feature.md"], [D, N, E], "read"),
     ("v-aggregator", "", ["verification/v-*.md"], ["verifier.md"], [D, N, E], "write"),
     ("r-quality", "", ["tier", "git diff"], ["review/r-quality.md"], [D, N, E], "read"),
     ("r-security", "", ["tier", "git diff"], ["review/r-security.md"], [D, N, E], "read"),
     ("r-testing", "", ["tier", "git diff"], ["review/r-testing.md"], [D, N, E], "read"),
-    ("r-knowledge", "", ["tier"], ["review/r-knowledge.md", "review/knowledge-suggestions.md", "decisions.md"], [D, E], "read"),
+    (
+        "r-knowledge",
+        "",
+        ["tier"],
+        ["review/r-knowledge.md", "review/knowledge-suggestions.md", "decisions.md"],
+        [D, E],
+        "read",
+    ),
     ("r-aggregator", "", ["review/r-*.md", "review/knowledge-suggestions.md"], ["review.md"], [D, N, E], "write"),
-]  # fmt: skip
+]
 PIPELINES = {name: definitions.load(name) for name in definitions.shipped()}
 ROLES = {role["name"]: role for role in roles.available()}
 CALLED = {"review-tier": "tier", "git-diff": "git diff", "item": "task", "research/*": "research/*.md"}
@@ -65,7 +92,9 @@ def test_each_seat_of_the_eight_steps_is_what_its_row_says(row: Any) -> None:
     ]
     assert placed
     for seat in placed:
-        reads = [CALLED.get(path, path) for path in [*seat["in"], *seat["if_present"], *seat["context"]]]
+        told = [word for word in seat["context"] if isinstance(word, str)]
+        assert told == seat["context"]
+        reads = [CALLED.get(path, path) for path in [*seat["in"], *seat["if_present"], *told]]
         assert sorted(reads) == sorted({"initial-request.md", "memory.md", *inputs} - {"focus"})
         assert [*seat["out"], *seat["optional"]] == [path.replace("{focus}", seat["focus"]) for path in outputs]
         assert (seat["verdicts"], seat["memory"]) == (verdicts, memory)
@@ -169,7 +198,10 @@ def test_agents_of_other_programs_are_understood_but_replace_nothing_unasked(tmp
 
 def test_front_matter_of_other_programs_need_not_be_yaml(tmp_path: Path) -> None:
     """Descriptions with colons and examples are common there, and refused by strict YAML."""
-    text = "---\nname: helper\ndescription: Use this when: a) x, b) y: z <example>user: hi</example>\nmodel: opus\n---\nHelp.\n"
+    text = (
+        "---\nname: helper\ndescription: Use this when: a) x, b) y: z <example>user: hi</example>\nmodel: "
+        "opus\n---\nHelp.\n"
+    )
     write(tmp_path, ".claude/agents/helper.md", text)
     role = roles.find("helper", tmp_path)
     assert (role["model"], role["text"]) == ("opus", "Help.\n")

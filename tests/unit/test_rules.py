@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tenuto.core.rules import RULES, audit, is_severity, over_members, review, severity_rank, worse
 
 if TYPE_CHECKING:
-    from tenuto.core.pipeline_records import Weight
+    from tenuto.core.pipeline.records import Weight
     from tenuto.core.rules import Member
 
 
@@ -223,9 +223,9 @@ def test_a_blocking_member_blocks_in_every_rule() -> None:
     """A user's own cluster may give any member that weight."""
     for rule in RULES:
         members: list[Member] = [member(name) for name in ("a", "b", "c")]
-        members[1].update(verdict="ERROR", weight="blocking")
+        members[1]["verdict"], members[1]["weight"] = "ERROR", "blocking"
         assert over_members(rule, members)["verdict"] == "ERROR"
-        members[1].update(weight="never-blocks")
+        members[1]["weight"] = "never-blocks"
         assert over_members(rule, members)["verdict"] == "DONE"
 
 
@@ -338,10 +338,16 @@ def test_audit_without_issues_or_a_verdict() -> None:
 
 
 def test_a_reason_names_those_it_is_about() -> None:
-    members: Any = [{"name": name, "verdict": verdict, "weight": "normal", "first": False, "severities": []} for name, verdict in (("a", "ERROR"), ("b", None), ("c", "DONE"))]
+    members: Any = [
+        {"name": name, "verdict": verdict, "weight": "normal", "first": False, "severities": []}
+        for name, verdict in (("a", "ERROR"), ("b", None), ("c", "DONE"))
+    ]
     assert over_members("v", members)["reason"] == "a, b failed or did not answer"
 
 
-@pytest.mark.parametrize(("word", "yes"), [("High", True), (" blocker ", True), ("minor", True), ("CRITICAL", True), ("odd", False), ("", False)])
+@pytest.mark.parametrize(
+    ("word", "yes"),
+    [("High", True), (" blocker ", True), ("minor", True), ("CRITICAL", True), ("odd", False), ("", False)],
+)
 def test_which_words_are_severities(word: str, yes: bool) -> None:
     assert is_severity(word) is yes

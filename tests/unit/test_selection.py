@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenuto.core.selection import LIMITS, affected, agent_for, due, has_changed, is_test, passed_limits
+from tenuto.core.items import LIMITS, affected, agent_for, due, has_changed, is_test, passed_limits
 
 if TYPE_CHECKING:
-    from tenuto.core.items import PlannedItem
+    from tenuto.core.records.run import PlannedItem
 
 
 def item(name: str, **given: Any) -> PlannedItem:
     made: Any = {
-        "id": name, "title": name, "files": [], "depends_on": [], "agent": None,
-        "wave": None, "description": "", "effort": None, "lines": None,
-    } | given  # fmt: skip
+        "id": name,
+        "title": name,
+        "files": [],
+        "depends_on": [],
+        "agent": None,
+        "wave": None,
+        "description": "",
+        "effort": None,
+        "lines": None,
+    } | given
     found: PlannedItem = made
     return found
 
@@ -128,13 +135,13 @@ VALID = ["implementer", "documentation-writer"]
 )
 def test_an_item_goes_to_the_agent_it_names_or_to_the_default(written: str | None, agent: str) -> None:
     """Without a warning: nothing is wrong with leaving it out."""
-    assert agent_for(item("01", agent=written), VALID, "implementer") == (agent, "")
+    assert agent_for("01", written, VALID, "implementer") == (agent, "")
 
 
 @pytest.mark.parametrize("written", ["reviewer", "rm -rf", "implementor"])
 def test_an_unrecognised_agent_is_a_warning_and_the_default(written: str) -> None:
     """The warning names item, agent and what is known."""
-    agent, warning = agent_for(item("01", agent=written), VALID, "implementer")
+    agent, warning = agent_for("01", written, VALID, "implementer")
     assert agent == "implementer"
     assert "01" in warning
     assert written in warning
@@ -215,7 +222,10 @@ def test_a_digest_on_one_side_says_nothing() -> None:
     for first, second in (({"digest": "x"}, {}), ({}, {"digest": "x"})):
         assert has_changed(item("1", **first), item("1", **second)) is False
         assert has_changed(item("1", **first), item("1", title="another", **second)) is True
-    assert has_changed(item("1", digest="x"), item("1", digest="y")) is True and has_changed(item("1", digest="x"), item("1", title="z", digest="x")) is False
+    assert (
+        has_changed(item("1", digest="x"), item("1", digest="y")) is True
+        and has_changed(item("1", digest="x"), item("1", title="z", digest="x")) is False
+    )
 
 
 def test_what_an_item_does_not_have_passes_no_limit() -> None:

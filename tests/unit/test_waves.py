@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenuto.core.waves import (
-    PlanRefused,
-    arrange,
-    barrier,
-    chain_lengths,
-    partition,
-    rolling,
-    shared_files,
-    skipped,
-)
+from tenuto.core.items import PlanRefused, arrange, chain_lengths, partition, shared_files, skipped
+from tests.support.waves_at_work import WavesAtWork
 
 if TYPE_CHECKING:
-    from tenuto.core.items import PlannedItem
+    from tenuto.core.records.run import PlannedItem
 
 
 def plan(text: str) -> list[PlannedItem]:
@@ -152,11 +144,11 @@ def test_files_that_two_items_of_a_wave_change_are_named() -> None:
 
 # ---- barrier ---------------------------------------------------------------------------------------
 
-WAVES = [["a", "b", "c", "d", "e"], ["f", "g"]]
+WAVES = plan("a@1:\nb@1:\nc@1:\nd@1:\ne@1:\nf@2:\ng@2:")
 
 
 def now(done: str = "", running: str = "", failed: str = "", never: str = "", cap: int = 4) -> str:
-    return "".join(barrier(WAVES, done=done, running=running, failed=failed, cap=cap, never_stops=never))
+    return WavesAtWork(WAVES, order="barrier", cap=cap, never_stops=never).after(done, running, failed)
 
 
 def test_barrier_starts_the_first_sub_wave() -> None:
@@ -198,7 +190,8 @@ CHAIN = plan("a@1:\nb@1:\nc@2: a\nd@2: b\ne@3: c d\nf@3:")
 
 
 def next_up(done: str = "", running: str = "", failed: str = "", never: str = "", cap: int = 4) -> str:
-    return "".join(rolling(CHAIN, done=done, running=running, failed=failed, cap=cap, never_stops=never))
+    work = WavesAtWork(CHAIN, order="rolling", cap=cap, on_item_error="skip-dependents", never_stops=never)
+    return work.after(done, running, failed)
 
 
 def test_rolling_starts_an_item_as_soon_as_its_dependencies_are_done() -> None:
@@ -219,7 +212,7 @@ def test_rolling_keeps_the_cap() -> None:
 def test_rolling_prefers_the_longest_chain() -> None:
     """With one place only, what others wait for goes first."""
     items = plan("x:\na:\nb: a\nc: b")
-    assert rolling(items, done="", running="", failed="", cap=1) == ["a"]
+    assert WavesAtWork(items, order="rolling", cap=1).startable() == ["a"]
     assert chain_lengths(items) == {"x": 1, "a": 3, "b": 2, "c": 1}
     assert chain_lengths(items, {"x": 900, "a": 5, "b": 5, "c": 5})["x"] == 900
 
@@ -242,12 +235,6 @@ def test_only_dependents_of_a_failed_item_are_skipped() -> None:
 def test_an_item_whose_length_nobody_knows_counts_as_one() -> None:
     fork = plan("a@1:\nb@2: a\nc@2: a\nd@3: c\ne@2: a")
     assert chain_lengths(fork) == {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}, "the longest one"
-    assert chain_lengths(plan("a@1:\nb@2: a"), {"a": 5}) == {"a": 6, "b": 1} and chain_lengths(plan("a@1:\nb@2: a")) == {"a": 2, "b": 1}
-
-
-def test_the_frontier_knows_what_never_stops_and_takes_nothing_where_there_is_no_room() -> None:
-    from tenuto.core.frontier import Frontier
-
-    items = plan("a@1:\nb@2: a\nc@1:\nd@1:")
-    assert Frontier(items, done="cd", failed="a", never_stops="a").start(4) == ["b"] and Frontier(items, done="cd", failed="a").start(4) == []
-    assert Frontier(items, running="cd").start(1) == [] == Frontier(items, running="cd").start(2) and Frontier(items, running="cd").start(3) == ["a"]
+    assert chain_lengths(plan("a@1:\nb@2: a"), {"a": 5}) == {"a": 6, "b": 1} and chain_lengths(
+        plan("a@1:\nb@2: a")
+    ) == {"a": 2, "b": 1}

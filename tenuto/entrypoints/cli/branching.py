@@ -1,15 +1,23 @@
-"""`tenuto fork` and `tenuto replay`: another way from here, and what another pipeline would have made of it."""
+"""`tenuto fork` and `tenuto replay`: another way from here, and what another pipeline would have made of it.
+
+`tenuto clean`
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from tenuto.entrypoints.cli.frame import Answer, Command
-from tenuto.entrypoints.cli.runs import RunName, open_existing
+from tenuto.entrypoints.cli.frame import Answer, Command, RunName, load, open_existing
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted
+from tenuto.show.runs import recorded
+from tenuto.show.views import run_view
+
+if TYPE_CHECKING:
+    from tenuto.engine.replay import Replay, Trace
+    from tenuto.engine.worktrees import Leftover
 
 
 @click.command(
@@ -26,12 +34,16 @@ from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted
 @click.option("--pipeline", default="", help="Another pipeline; otherwise the definition that the run is bound to.")
 def fork(run: str, step: str, name: str, pipeline: str) -> Answer:
     """A new run from a step of another. The old run and the work tree stay as they are."""
-    from tenuto.drivers import fork as forks
+    from tenuto.engine import begin
 
-    made = forks.fork(open_existing(), run, step, name=name, pipeline=pipeline)
-    carried = counted(len(made["artifacts"]), "artifact")
-    lines = [f"{made['id']}: forked from {run} at {step}, {carried} carried over", "  try: tenuto run   (go on with it)"]
-    return Answer(made, lines)
+    new = begin.fork(open_existing(), run, step, name=name, pipeline=pipeline)
+    view = run_view(new)
+    count = counted(len(view["artifacts"]), "artifact")
+    lines = [
+        f"{view['run']}: forked from {run} at {step}, {count} carried over",
+        "  try: tenuto run   (go on with it)",
+    ]
+    return Answer(new, lines)
 
 
 @click.command(
@@ -48,24 +60,23 @@ def fork(run: str, step: str, name: str, pipeline: str) -> Answer:
 @click.option("--exit-code", is_flag=True, help="End with 1 when anything differs.")
 def replay(run: str, pipeline: str, exit_code: bool) -> Answer:
     """What an edited pipeline would have made of a run. No agent is started, nothing is written."""
-    from tenuto.drivers.bound import define
-    from tenuto.drivers.replay import refuse_unreplayable
-    from tenuto.drivers.replay import replay as play
+    from tenuto.engine.attempt import define
+    from tenuto.engine.replay import refuse_unreplayable
+    from tenuto.engine.replay import replay as play
 
     workspace = open_existing()
-    found = workspace.load(run)
-    refuse_unreplayable(found)
-    chosen = pipeline or found["pipeline"]["name"]
-    with workspace.journal.read() as reader:
-        events = list(reader.events(run))
-    told = play(define(chosen, workspace.root)["pipeline"], found, events)
-    data = {"run": run, "pipeline": chosen, **told}
-    return Answer(data, _shown(data), 1 if exit_code and told["differences"] else 0)
+    record = workspace.load(run)
+    refuse_unreplayable(record)
+    chosen = pipeline or run_view(record)["pipeline"]
+    events = [entry["event"] for entry in recorded(workspace, run)["events"]]
+    result = play(define(chosen, workspace.root)["pipeline"], record, events)
+    data = {"run": run, "pipeline": chosen, **result}
+    return Answer(data, _shown(run, chosen, result), 1 if exit_code and result["differences"] else 0)
 
 
-def _shown(data: Any) -> Iterator[Part]:
+def _shown(run: str, pipeline: str, data: Replay) -> Iterator[Part]:
     then, now = data["then"], data["now"]
-    yield Heading(f"{data['run']} against {data['pipeline']}")
+    yield Heading(f"{run} against {pipeline}")
     steps = list(dict.fromkeys(step for step, _ in [*then["visits"], *now["visits"]]))
     yield Table(("STEP", "THEN", "NOW"), [(step, _verdicts(then, step), _verdicts(now, step)) for step in steps])
     yield f"  then {then['status']}, {counted(len(then['attempts']), 'attempt')}{_why(then)}"
@@ -79,9 +90,59 @@ def _shown(data: Any) -> Iterator[Part]:
     yield from (f"  {line}" for line in data["differences"])
 
 
-def _verdicts(trace: Any, step: str) -> str:
+def _verdicts(trace: Trace, step: str) -> str:
     return ", ".join(verdict for one, verdict in trace["visits"] if one == step) or "-"
 
 
-def _why(trace: Any) -> str:
+def _why(trace: Trace) -> str:
     return f": {trace['why']}" if trace["why"] else ""
+
+
+# ---- clean ------------------------------------------------------------
+
+
+@click.command(
+    "clean",
+    cls=Command,
+    examples=[
+        ("tenuto clean --dry-run", "what attempts left behind, and what would go"),
+        ("tenuto clean", "remove what is merged or recorded, of every run"),
+        ("tenuto clean dark-mode", "of one run"),
+    ],
+)
+@click.argument("run", required=False, type=RunName())
+@click.option("--dry-run", is_flag=True, help="Say what would go and what would stay; remove nothing.")
+def clean(run: str | None, dry_run: bool) -> Answer:
+    """Remove work trees and branches of attempts that are over.
+
+    A work tree goes when everything done in it is on a branch; a branch of an attempt goes when another branch has
+    everything that is on it. All else stays, with the reason: nothing is removed that is not merged or recorded.
+    """
+    from tenuto.engine.worktrees import look, sweep
+
+    workspace = open_existing()
+    leftovers = look(workspace, run_view(load(workspace, run))["run"] if run is not None else "")
+    if not dry_run:
+        sweep(workspace, leftovers)
+    going, staying = [one for one in leftovers if one["goes"]], [one for one in leftovers if not one["goes"]]
+    data = {
+        "dry_run": dry_run,
+        "removed": [] if dry_run else going,
+        "would_remove": going if dry_run else [],
+        "kept": staying,
+    }
+    if not leftovers:
+        return Answer(
+            data, ["nothing is left of any attempt" if run is None else f"nothing is left of the attempts of {run}"]
+        )
+    parts = [*_listed("would remove" if dry_run else "removed", going), *_listed("kept", staying)]
+    return Answer(data, parts)
+
+
+def _listed(what: str, entries: list[Leftover]) -> list[Part]:
+    if not entries:
+        return []
+    lines: list[Part] = [Heading(f"{what}: {counted(len(entries), 'thing')}")]
+    for one in entries:
+        lines += [f"  {one['kind']} {one['name']}", f"    {one['item'] or one['attempt'] or one['run']}: {one['why']}"]
+    return lines

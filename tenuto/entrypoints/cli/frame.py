@@ -1,29 +1,36 @@
 """What all commands have in common: an Answer, `--json`, help that leads with examples.
 
 A command is a function that returns an Answer; this module prints it. Data goes to standard
-output, talk (the workspace's warnings) to standard error.
+output, talk (the workspace's warnings) to standard error. The names of runs complete in a shell.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from tenuto.entrypoints import speak
 from tenuto.entrypoints.cli.terminal import Part, say, show
-from tenuto.entrypoints.envelope import success
+from tenuto.entrypoints.speak import success
+from tenuto.errors import BadInput, NotFound
+from tenuto.show import runs
 
 if TYPE_CHECKING:
-    from tenuto.workspace.turn import Workspace
+    from tenuto.core.records.run import Run
+    from tenuto.workspace.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 JSON = "tenuto.json"
 _opened: list[Workspace] = []
 
 
 class Answer(NamedTuple):
-    data: Any
+    data: object
     """What `--json` shows."""
     parts: Iterable[Part] = ()
     """The same for people."""
@@ -59,6 +66,38 @@ class Command(click.Command):
         return answer.status
 
 
+class Group(click.Group):
+    """A command with commands of its own: `tenuto pipeline check`."""
+
+    def __init__(self, *args: Any, examples: Iterable[tuple[str, str]] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = list(examples)
+        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Answer with one JSON object."))
+
+    def invoke(self, ctx: click.Context) -> object:
+        ctx.meta[JSON] = ctx.params.pop("as_json", False) or ctx.meta.get(JSON, False)
+        return super().invoke(ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which one uses them."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.commands, n=1)
+            hint = f"tenuto {self.name} {near[0]}" if near else f"tenuto {self.name} --help"
+            raise BadInput("unknown-command", f"tenuto {self.name} has no command {args[0]!r}", hint)
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+        super().format_help(ctx, formatter)
+
+
 def write_examples(examples: list[tuple[str, str]], formatter: click.HelpFormatter) -> None:
     if examples:
         with formatter.section("Examples"):
@@ -68,9 +107,7 @@ def write_examples(examples: list[tuple[str, str]], formatter: click.HelpFormatt
 
 def open_here() -> Workspace:
     """The repository around the current folder. It stays open until the process ends: see launch."""
-    from tenuto.entrypoints import opening
-
-    workspace = opening.open_here()
+    workspace = speak.open_here()
     _opened.append(workspace)
     return workspace
 
@@ -85,14 +122,56 @@ def say_warnings() -> None:
 def release() -> None:
     """Close what was opened. For callers inside one process (tests); the program itself just ends."""
     while _opened:
-        _opened.pop().journal.close()  # type: ignore[attr-defined]
+        _opened.pop().journal.close()
 
 
 def _write_raw(body: bytes) -> None:
-    from tenuto.entrypoints.inert import inert
+    from tenuto.encoding import escape_terminal
 
     if sys.stdout.isatty():
-        sys.stdout.write(inert(body.decode("utf-8", "backslashreplace"), keep="\n\t"))
+        sys.stdout.write(escape_terminal(body.decode("utf-8", "backslashreplace"), keep="\n\t"))
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(body)
+
+
+# ---- runs as words on the command line
+
+
+if TYPE_CHECKING:
+    Word = click.ParamType[str]
+else:
+    Word = click.ParamType  # older releases of click cannot be subscripted
+
+
+class RunName(Word):
+    name = "run"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """No run has a name that is no text: the journal need not be asked."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotFound("no-such-run", f"there is no run {value!r}", "tenuto list") from None
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        known = runs.summaries(open_here())
+        return [CompletionItem(one["id"], help=one["status"]) for one in known if one["id"].startswith(incomplete)]
+
+
+def run_argument(function: Function) -> Function:
+    return click.argument("run", required=False, type=RunName())(function)
+
+
+def open_existing() -> Workspace:
+    """A look creates nothing: where there is no journal, that is the answer."""
+    workspace = open_here()
+    if not runs.has_journal(workspace):
+        raise NotFound("no-journal", f"there is no journal for {workspace.root}", "tenuto init")
+    return workspace
+
+
+def load(workspace: Workspace, run: str | None) -> Run:
+    """The run that was named, or the current one. What is to be known of it, tenuto.show says."""
+    return runs.load(workspace, runs.chosen(workspace, run))

@@ -1,70 +1,233 @@
 """`tenuto` as click sees it: the table of commands, and what is true for all of them.
 
 A command's module is imported when it is called; its line in the help stands in the table, so
-that help costs no imports either.
+that help costs no imports either. `tenuto completion` is defined here: it needs the whole program.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import click
+from click.shell_completion import get_completion_class
 
 from tenuto.entrypoints.cli import frame
-from tenuto.entrypoints.launch import HOT, enter
-from tenuto.errors import BadInput
+from tenuto.entrypoints.cli.frame import Answer, Command
+from tenuto.entrypoints.speak import enter
+from tenuto.errors import BadInput, TenutoError
 
-# name -> (module, one line). Sections and commands are listed in this order.
-SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+HotCommand = Callable[[list[str]], int]
+
+Commands = dict[str, click.Command]
+
+
+class Row(NamedTuple):
+    commands: Callable[[], Commands]
+    """The module's commands by name, among them this one."""
+    line: str
+
+
+def _run() -> Commands:
+    from tenuto.entrypoints.cli import run
+
+    return {"run": run.run_}
+
+
+def _plan() -> Commands:
+    from tenuto.entrypoints.cli import plan
+
+    return {"plan": plan.plan}
+
+
+def _pipeline() -> Commands:
+    from tenuto.entrypoints.cli import pipeline
+
+    return {"pipeline": pipeline.pipeline}
+
+
+def _steer() -> Commands:
+    from tenuto.entrypoints.cli import steer
+
+    return {
+        "approve": steer.approve,
+        "reject": steer.reject,
+        "revise": steer.revise,
+        "pause": steer.pause,
+        "resume": steer.resume,
+        "release": steer.release,
+        "cancel": steer.cancel,
+        "retry": steer.retry,
+        "answer": steer.answer,
+    }
+
+
+def _branching() -> Commands:
+    from tenuto.entrypoints.cli import branching
+
+    return {"fork": branching.fork, "replay": branching.replay}
+
+
+def _guide() -> Commands:
+    from tenuto.entrypoints.cli import guide
+
+    return {"next": guide.next_, "report": guide.report}
+
+
+def _mcp() -> Commands:
+    from tenuto.entrypoints.cli import guide
+
+    return {"mcp": guide.mcp_}
+
+
+def _look() -> Commands:
+    from tenuto.entrypoints.cli import look
+
+    return {
+        "list": look.list_runs,
+        "history": look.history,
+        "artifacts": look.artifacts,
+        "memory": look.memory,
+        "show": look.show,
+    }
+
+
+def _status() -> Commands:
+    from tenuto.entrypoints.cli import look
+
+    return {"status": look.status}
+
+
+def _watch() -> Commands:
+    from tenuto.entrypoints.cli import watch
+
+    return {"watch": watch.watch}
+
+
+def _ui() -> Commands:
+    from tenuto.entrypoints.cli import ui
+
+    return {"ui": ui.ui}
+
+
+def _page() -> Commands:
+    from tenuto.entrypoints.cli import page
+
+    return {"page": page.page}
+
+
+def _metrics() -> Commands:
+    from tenuto.entrypoints.cli import look
+
+    return {"metrics": look.metrics}
+
+
+def _logs() -> Commands:
+    from tenuto.entrypoints.cli import watch
+
+    return {"logs": watch.logs}
+
+
+def _setup() -> Commands:
+    from tenuto.entrypoints.cli import setup
+
+    return {"init": setup.init, "setup": setup.setup}
+
+
+def _trust() -> Commands:
+    from tenuto.entrypoints.cli import trust
+
+    return {"trust": trust.trust}
+
+
+def _adopt() -> Commands:
+    from tenuto.entrypoints.cli import setup
+
+    return {"adopt": setup.adopt}
+
+
+def _backup() -> Commands:
+    from tenuto.entrypoints.cli import backup
+
+    return {"export": backup.export, "import": backup.import_, "forget": backup.forget}
+
+
+def _clean() -> Commands:
+    from tenuto.entrypoints.cli import branching
+
+    return {"clean": branching.clean}
+
+
+def _check() -> Commands:
+    from tenuto.entrypoints.cli import check
+
+    return {"verify": check.verify, "repair": check.repair}
+
+
+def _doctor() -> Commands:
+    from tenuto.entrypoints.cli import check
+
+    return {"doctor": check.doctor}
+
+
+def _own() -> Commands:
+    return {"completion": completion}
+
+
+# Sections and commands are listed in this order.
+SECTIONS: dict[str, dict[str, Row]] = {
     "Run": {
-        "run": (
-            "tenuto.entrypoints.cli.run:command",
-            "Take a request through a pipeline, or go on with the current run.",
-        ),
-        "plan": ("tenuto.entrypoints.cli.plan", "The graph, the worst case and the cost, before anything starts."),
-        "approve": ("tenuto.entrypoints.cli.decisions:approve", "Let a run pass its gate, for exactly what was shown."),
-        "reject": ("tenuto.entrypoints.cli.decisions:reject", "Refuse at a gate: the run ends as failed."),
-        "revise": ("tenuto.entrypoints.cli.decisions:revise", "Send a step back with your feedback."),
-        "pause": ("tenuto.entrypoints.cli.steering:pause", "Start nothing more until somebody resumes the run."),
-        "resume": ("tenuto.entrypoints.cli.steering:resume", "Go on: after a pause, a crash, a decision."),
-        "release": ("tenuto.entrypoints.cli.steering:release", "Let go of a run: from here it is led by hand."),
-        "cancel": ("tenuto.entrypoints.cli.steering:cancel", "End a run for good, its agents too."),
-        "retry": ("tenuto.entrypoints.cli.steering:retry", "Go back to a step, and on from there."),
-        "answer": ("tenuto.entrypoints.cli.steering:answer", "Answer an agent's question."),
-        "fork": ("tenuto.entrypoints.cli.branching:fork", "A new run that goes on from a step of another."),
-        "replay": ("tenuto.entrypoints.cli.branching:replay", "What an edited pipeline would have made of a run."),
-        "next": ("tenuto.entrypoints.cli.guiding:next_", "Hand out what is to be done, for another orchestrator."),
-        "report": ("tenuto.entrypoints.cli.guiding:report", "Take in what came of something handed out."),
-        "mcp": ("tenuto.entrypoints.cli.mcp", "Serve the runs to models, over the Model Context Protocol."),
+        "run": Row(_run, "Take a request through a pipeline, or go on with the current run."),
+        "plan": Row(_plan, "The graph, the worst case and the cost, before anything starts."),
+        "approve": Row(_steer, "Let a run pass its gate, for exactly what was shown."),
+        "reject": Row(_steer, "Refuse at a gate: the run ends as failed."),
+        "revise": Row(_steer, "Send a step back with your feedback."),
+        "pause": Row(_steer, "Start nothing more until somebody resumes the run."),
+        "resume": Row(_steer, "Go on: after a pause, a crash, a decision."),
+        "release": Row(_steer, "Let go of a run: from here it is led by hand."),
+        "cancel": Row(_steer, "End a run for good, its agents too."),
+        "retry": Row(_steer, "Go back to a step, and on from there."),
+        "answer": Row(_steer, "Answer an agent's question."),
+        "fork": Row(_branching, "A new run that goes on from a step of another."),
+        "replay": Row(_branching, "What an edited pipeline would have made of a run."),
+        "next": Row(_guide, "Hand out what is to be done, for another orchestrator."),
+        "report": Row(_guide, "Take in what came of something handed out."),
+        "mcp": Row(_mcp, "Serve the runs to models, over the Model Context Protocol."),
+    },
+    "Make": {
+        "pipeline": Row(_pipeline, "Begin, check, show and try out a pipeline of your own."),
     },
     "Look": {
-        "list": ("tenuto.entrypoints.cli.list", "Runs, newest first."),
-        "status": ("tenuto.entrypoints.cli.status", "Where a run stands and what it waits for."),
-        "watch": ("tenuto.entrypoints.cli.watch", "A run while it goes on, until it ends or waits for you."),
-        "history": ("tenuto.entrypoints.cli.history", "What happened in a run, when, by whom."),
-        "metrics": ("tenuto.entrypoints.cli.metrics", "How long, what was saved, what was repeated, what it cost."),
-        "logs": ("tenuto.entrypoints.cli.logs", "What agents were told and what they said."),
-        "artifacts": ("tenuto.entrypoints.cli.artifacts", "What a run has made, and which attempt made it."),
-        "memory": ("tenuto.entrypoints.cli.memory", "What a run remembers, and what the project does."),
-        "show": ("tenuto.entrypoints.cli.show", "The events of a run, or any stored version of a file."),
+        "list": Row(_look, "Runs, newest first."),
+        "status": Row(_status, "Where a run stands and what it waits for."),
+        "watch": Row(_watch, "A run while it goes on, until it ends or waits for you."),
+        "ui": Row(_ui, "See every run in a browser, and decide there."),
+        "page": Row(_page, "A run as one file, for a pull request."),
+        "history": Row(_look, "What happened in a run, when, by whom."),
+        "metrics": Row(_metrics, "How long, what was saved, what was repeated, what it cost."),
+        "logs": Row(_logs, "What agents were told and what they said."),
+        "artifacts": Row(_look, "What a run has made, and which attempt made it."),
+        "memory": Row(_look, "What a run remembers, and what the project does."),
+        "show": Row(_look, "The events of a run, or any stored version of a file."),
     },
     "Keep": {
-        "init": ("tenuto.entrypoints.cli.init", "Start a journal in this repository."),
-        "adopt": ("tenuto.entrypoints.cli.adopt", "Take over state files that were here before."),
-        "export": ("tenuto.entrypoints.cli.export", "A backup, as JSON lines."),
-        "import": ("tenuto.entrypoints.cli.import_", "Read a backup back."),
-        "clean": ("tenuto.entrypoints.cli.clean", "Remove work trees and branches of attempts that are over."),
-        "forget": ("tenuto.entrypoints.cli.forget", "Take a leaked secret out of everything Tenuto keeps."),
+        "init": Row(_setup, "Start a journal in this repository."),
+        "adopt": Row(_adopt, "Take over state files that were here before."),
+        "export": Row(_backup, "A backup, as JSON lines."),
+        "import": Row(_backup, "Read a backup back."),
+        "clean": Row(_clean, "Remove work trees and branches of attempts that are over."),
+        "forget": Row(_backup, "Take a leaked secret out of everything Tenuto keeps."),
     },
     "Connect": {
-        "setup": ("tenuto.entrypoints.cli.setup", "Let an agent program call Tenuto on its events."),
+        "trust": Row(_trust, "Look at what this repository would run, and say that it may."),
+        "setup": Row(_setup, "Let an agent program call Tenuto on its events."),
     },
     "Mend": {
-        "verify": ("tenuto.entrypoints.cli.verify", "Is everything as it was written?"),
-        "repair": ("tenuto.entrypoints.cli.repair", "Bring files back in line with the journal."),
-        "doctor": ("tenuto.entrypoints.cli.doctor", "What about this machine could hurt, and the fix."),
-        "completion": ("tenuto.entrypoints.cli.completion", "Completion for your shell."),
+        "verify": Row(_check, "Is everything as it was written?"),
+        "repair": Row(_check, "Bring files back in line with the journal."),
+        "doctor": Row(_doctor, "What about this machine could hurt, and the fix."),
+        "completion": Row(_own, "Completion for your shell."),
     },
 }
 COMMANDS = {name: row for section in SECTIONS.values() for name, row in section.items()}
@@ -89,16 +252,16 @@ EXITS = (
 
 class Program(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS, *present_hot()]
+        return [*COMMANDS, *SPOKEN]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS:
-            module, _, attribute = COMMANDS[name][0].partition(":")
-            command: click.Command = getattr(__import__(module, fromlist=["command"]), attribute or "command")
-            return command
-        return _pass_on(name) if name in present_hot() else None
+            return COMMANDS[name].commands()[name]
+        return _pass_on(name) if name in SPOKEN else None
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if self.get_command(ctx, args[0]) is None:
             import difflib
 
@@ -117,21 +280,13 @@ class Program(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, line) for name, (_, line) in section.items()])
-        if present_hot():
-            with formatter.section("Speak a dialect"):
-                formatter.write_dl([(name, SPOKEN[name]) for name in present_hot()])
+                formatter.write_dl([(name, row.line) for name, row in section.items()])
+        with formatter.section("Speak a dialect"):
+            formatter.write_dl(list(SPOKEN.items()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):
             formatter.write_text(EXITS)
-
-
-def present_hot() -> list[str]:
-    """Those hot commands that this version has."""
-    from importlib.util import find_spec
-
-    return [name for name in SPOKEN if name in HOT and find_spec(f"tenuto.entrypoints.{name}")]
 
 
 def _pass_on(name: str) -> click.Command:
@@ -143,8 +298,8 @@ def _pass_on(name: str) -> click.Command:
     @click.pass_context
     def passed(ctx: click.Context) -> int:
         words = [*ctx.args, "--json"] if ctx.meta.get(frame.JSON) else ctx.args
-        status: int = __import__(f"tenuto.entrypoints.{name}", fromlist=["main"]).main(words)
-        return status
+        hot: dict[str, HotCommand] = ctx.find_root().obj
+        return hot[name](words)
 
     return passed
 
@@ -178,13 +333,15 @@ def program(ctx: click.Context, as_json: bool) -> None:
         click.echo(ctx.get_help())
 
 
-def run(words: list[str]) -> int:
-    """Everything that is not hot. Returns the exit status, or raises what launch explains."""
+def run(words: list[str], hot: dict[str, HotCommand]) -> int:
+    """Everything that is not hot. Returns the exit status, or raises what launch explains.
+
+    `hot`: the commands that need no click, for `tenuto --json context ...`."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal of another encoding shows an escape for what it has no letter for.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        status = program.main(args=words, prog_name="tenuto", standalone_mode=False)
+        status = program.main(args=words, prog_name="tenuto", standalone_mode=False, obj=hot)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "tenuto"
         raise BadInput("bad-usage", error.format_message(), f"{path} --help") from None
@@ -195,3 +352,23 @@ def run(words: list[str]) -> int:
     except SystemExit as done:  # click's own completion ends like this
         status = done.code
     return status if isinstance(status, int) else 0
+
+
+@click.command(
+    "completion",
+    cls=Command,
+    examples=[
+        ('eval "$(tenuto completion bash)"', "in ~/.bashrc"),
+        ('eval "$(tenuto completion zsh)"', "in ~/.zshrc"),
+        ("tenuto completion fish | source", "in ~/.config/fish/config.fish"),
+    ],
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> Answer:
+    """Completion for your shell: commands, options, and the names of runs."""
+
+    maker = get_completion_class(shell)
+    if maker is None:
+        raise TenutoError("no-completion", f"this version of click cannot complete for {shell}")
+    script = maker(program, {}, "tenuto", "_TENUTO_COMPLETE").source()
+    return Answer({"shell": shell, "script": script}, raw=script.encode())

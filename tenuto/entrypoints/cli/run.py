@@ -1,34 +1,290 @@
-"""`tenuto run`"""
+"""`tenuto run`; and what other commands that drive, steer or plan a run need: agents, switches and limits as words."""
 
 from __future__ import annotations
 
+import select
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tenuto.entrypoints.cli.driving import (
-    LIMIT_HELP,
-    Limits,
-    crew_of,
-    drive,
-    ended,
-    limits_of,
-    switches_of,
-)
-from tenuto.entrypoints.cli.frame import Answer, Command, open_here
-from tenuto.entrypoints.cli.runs import RunName
-from tenuto.errors import BadInput, Refused
+from tenuto.core.budget import UNITS
+from tenuto.encoding import escape_terminal
+from tenuto.entrypoints.cli import values as typed
+from tenuto.entrypoints.cli.frame import Answer, Command, RunName, open_here
+from tenuto.entrypoints.cli.look import ended
+from tenuto.entrypoints.cli.terminal import say
+from tenuto.entrypoints.cli.watch import progress
+from tenuto.errors import BadInput, NotFound, Refused
+from tenuto.show.figures import sizes_of_pipelines
+from tenuto.show.runs import chosen
+from tenuto.show.views import AgentsView, run_view
 
 if TYPE_CHECKING:
-    from tenuto.workspace.turn import Workspace
+    from collections.abc import Mapping
+
+    from tenuto.agents.roster import Roster
+    from tenuto.core.records.run import Run
+    from tenuto.engine.rest import Ask
+    from tenuto.workspace.settings import Settings
+    from tenuto.workspace.workspace import Workspace
+
+
+LIMIT_FORM = "--limit attempts=40, --limit money=2.50, --limit attempts@design=3"
+USUAL = "eight-step"
+PARAM_HELP = "A parameter of the pipeline; a list takes several, or parts with commas."
+TRUST_HELP = "What this repository brings may run, this once, unseen: for CI (tenuto trust is for you)."
+LIMIT_HELP = "A budget: attempts, tokens, money (dollars), wall_clock (seconds); UNIT@STEP for one step."
+
+
+def roster_of(
+    workspace: Workspace, settings: Settings, agent: str, role_agent: tuple[str, ...], run: str = ""
+) -> Roster:
+    """The agents that are named now; else those that the run was begun with, by its journal; else the settings'."""
+    from tenuto.agents.roster import Roster
+    from tenuto.knowledge import roles
+
+    known = _remembered(workspace, run)
+    default = agent or known["agent"] or settings.get("agent", "")
+    if not default:
+        raise BadInput(
+            "no-agent",
+            "nobody is there to do the work",
+            "--agent auto (whatever is installed), --agent 'command:./my-agent', or agent: in .tenuto/config.yaml",
+        )
+    given = _pairs(role_agent, "--role-agent ROLE=AGENT")
+    by_role = {**settings.get("roles", {}), **known["roles"], **given}
+    # It is recorded, and would be started without the value.
+    workspace.secrets.refuse_name("\n".join([default, *by_role.values()]), "the command of an agent")
+    for role in by_role:
+        roles.find(role, Path(workspace.root))
+    roster = Roster(default, by_role, settings.get("fallback"))
+    roster.elsewhere = bool(settings.get("isolation"))
+    roster.choice = {"agent": roster.named(default).name} if agent else {}
+    if given:
+        roster.choice["roles"] = {role: roster.named(spelling).name for role, spelling in given.items()}
+    if default == "auto":
+        say(f"agent: {roster.default} (auto: the first that is installed)")
+    elif not agent and known["agent"]:
+        say(f"agent: {default} (as before)")
+    return roster
+
+
+def _remembered(workspace: Workspace, run: str) -> AgentsView:
+    if run:
+        with suppress(NotFound):  # it is known by another name, or only lies in a folder so far
+            return run_view(workspace.load(run))["agents"]
+    return {"agent": "", "roles": {}}
+
+
+def switches_of(approval: bool, given: tuple[str, ...]) -> dict[str, bool]:
+    words = {"on": True, "off": False, "true": True, "false": False}
+    switches = {"approval": True} if approval else {}
+    for name, value in _pairs(given, "--switch NAME=on").items():
+        if value.lower() not in words:
+            raise BadInput("bad-switch", f"the switch {name} is on or off, not {value!r}", f"--switch {name}=on")
+        switches[name] = words[value.lower()]
+    return switches
+
+
+def params_of(
+    workspace: Workspace, pipeline: str, given: tuple[str, ...], file: str | None, ask: bool = True
+) -> dict[str, object]:
+    """The values of the pipeline's parameters, as far as they are given; at a terminal, what is missing is asked
+    for."""
+    from tenuto.core.pipeline.params import missing
+    from tenuto.engine.attempt import define
+
+    declared = define(pipeline, workspace.root)["pipeline"]["params"]
+    values = typed.given(declared, given, file, typed.PARAMS)
+    if ask and typed.at_terminal():
+        typed.ask(declared, missing(declared, values), values)
+    for name, param in declared.items():
+        value = values.get(name)
+        if param["type"] == "file" and isinstance(value, str) and not (Path(workspace.root) / value).is_file():
+            raise NotFound("no-file", f"'{name}': there is no file {value} in the repository", f"--param {name}=PATH")
+    return values
+
+
+def choose_pipeline(workspace: Workspace, settings: Settings) -> str:
+    """What the settings say; else a person is asked, once; without a terminal the usual one, and that is said."""
+    if "pipeline" in settings:
+        return settings["pipeline"]
+    if not typed.at_terminal():
+        say(f"pipeline: {USUAL} (neither --pipeline nor the settings name one; for a small change: --pipeline quick)")
+        return USUAL
+    sizes = sorted(sizes_of_pipelines(workspace), key=lambda size: size.agents)
+    width = max(len(size.name) for size in sizes)
+    say("Which pipeline? The number: its agents when all goes well, with three items where a plan makes items.")
+    if not any(size.cost for size in sizes):
+        say("What they cost is not known yet: no agent has reported it in this repository.")
+    for size in sizes:
+        say(f"  {size.name:<{width}}  {size.agents:>3}  {size.description}{size.cost}")
+    choice = click.Choice([size.name for size in sizes])
+    name: str = click.prompt("pipeline", default="quick", type=choice, show_choices=False, err=True)
+    if click.confirm(f"Remember {name} in .tenuto/config.yaml?", default=False, err=True):
+        _remember_pipeline(workspace, name)
+    return name
+
+
+def _remember_pipeline(workspace: Workspace, name: str) -> None:
+    path = Path(workspace.root) / ".tenuto" / "config.yaml"
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.parent.mkdir(exist_ok=True)
+    line = "\n" if before and not before.endswith("\n") else ""
+    path.write_text(f"{before}{line}pipeline: {name}\n", encoding="utf-8")
+    say(f"remembered in {path}")
+
+
+class Limits(NamedTuple):
+    run: dict[str, int]
+    steps: dict[str, dict[str, int]]
+
+
+def limits_of(given: tuple[str, ...]) -> Limits:
+    """attempts=40, money=2.50, tokens@design=100000: of the run, or of one step."""
+    found = Limits({}, {})
+    for word, value in _pairs(given, LIMIT_FORM).items():
+        unit, at, step = word.partition("@")
+        if at and not step:
+            raise BadInput("bad-limit", f"'{word}={value}' names no step", LIMIT_FORM)
+        limits = found.steps.setdefault(step, {}) if step else found.run
+        if unit == "money":
+            limits["micro_usd"] = _micro_usd(word, value)
+        elif unit in UNITS and value.isdecimal():
+            limits[unit] = int(value)
+        else:
+            known = ", ".join((*UNITS, "money"))
+            raise BadInput("bad-limit", f"'{word}={value}' is no limit", f"units: {known}; a whole number")
+    return found
+
+
+def _micro_usd(word: str, value: str) -> int:
+    whole, _, cents = value.removeprefix("$").partition(".")
+    if not (whole + cents).isdecimal() or len(cents) > 6:
+        raise BadInput("bad-limit", f"'{word}={value}' is no amount of dollars", "--limit money=2.50")
+    return int(whole or "0") * 1_000_000 + int(cents.ljust(6, "0"))
+
+
+def _pairs(given: tuple[str, ...], form: str) -> dict[str, str]:
+    pairs = {}
+    for word in given:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise BadInput("bad-usage", f"'{word}' is not of the form {form}", form)
+        pairs[name] = value
+    return pairs
+
+
+def trust_all(workspace: Workspace, command: str, said: bool) -> None:
+    """--trust: what the repository brings may run, for this one command."""
+    from tenuto.workspace.guard import require_person
+
+    if not said:
+        return
+    require_person(workspace.caller, "trust a repository", f"tenuto {command} --trust")
+    workspace.trusts = True
+
+
+def settings_for(workspace: Workspace, run: str) -> Settings:
+    """What the run began with, where that is another thing than the settings say now; and that is said."""
+    from tenuto.workspace.settings import changed_since, settings_of
+
+    record = workspace.load(run)
+    changed = changed_since(workspace.root, record, workspace.state)
+    if changed:
+        say(f"note: {', '.join(changed)} in .tenuto/config.yaml changed since {run} began, and does not count for it")
+        say(f"  try: tenuto resume {run} --new-settings   (takes over what stands there now)")
+    return settings_of(workspace.root, record, workspace.state)
+
+
+def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "") -> Answer:
+    """Until the run rests, shown while it goes on."""
+    from tenuto.engine.rest import drive_until_rest
+
+    settings = settings_for(workspace, run)
+
+    try:
+        with progress(workspace, run) as view:
+            record = drive_until_rest(
+                workspace,
+                run,
+                roster,
+                settings,
+                watcher=view.on_turn,
+                ask=view.asking(on_terminal(workspace)),
+                in_advance=in_advance,
+            )
+            view.on_turn(record, [])
+    except KeyboardInterrupt:
+        _say_what_goes_on(workspace, run)
+        raise
+    return ended(record)
+
+
+def _say_what_goes_on(workspace: Workspace, run: str) -> None:
+    """The agents outlive an engine that is stopped: another command takes them up, or ends them."""
+    in_flight = run_view(workspace.load(run))["in_flight"]
+    if in_flight:
+        say(f"still at work: {', '.join(in_flight)}")
+        say(f"  try: tenuto run   (takes them up and goes on), or: tenuto cancel {run}   (ends them)")
+
+
+_LOOK_AGAIN = 0.25
+
+
+def on_terminal(workspace: Workspace) -> Ask | None:
+    """Asks a person at a gate; None without a terminal, and then the run waits. A decision that is made elsewhere
+    meanwhile ends the question."""
+    if not typed.at_terminal():
+        return None
+
+    def ask(run: Run) -> tuple[str, str, Mapping[str, object]] | None:
+        waiting = run_view(run)["waiting"]
+        if waiting is None or waiting["kind"] != "gate":
+            return None
+        say("")
+        say(escape_terminal(waiting["reason"], keep="\n"))
+        for entry in waiting["shown"]:
+            say(f"  {escape_terminal(entry['path'])}")
+        click.echo(f"{', '.join(waiting['options'])} (or later) [later]: ", nl=False, err=True)
+        if not _is_answered(workspace, run_view(run)["run"], waiting["gate"]):
+            say("")
+            say("it was decided elsewhere")
+            return None
+        decision: str = click.prompt("", prompt_suffix="", default="later", show_default=False, err=True)
+        if decision not in waiting["options"]:
+            return None
+        feedback = click.prompt("what should change", default="", err=True) if decision == "revise" else ""
+        answers: dict[str, object] = {}
+        if decision == "approve":
+            fields = typed.fields_of(waiting)
+            typed.ask(fields, fields, answers)
+        return decision, feedback, answers
+
+    return ask
+
+
+def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
+    """Until a line was typed; False where the gate is not open any more."""
+    pulse = ""
+    while not select.select([sys.stdin], [], [], _LOOK_AGAIN)[0]:
+        now = workspace.journal.pulse()
+        if now != pulse:
+            pulse, waiting = now, run_view(workspace.load(run))["waiting"]
+            if waiting is None or waiting["gate"] != gate:
+                return False
+    return True
 
 
 @click.command(
     "run",
     cls=Command,
     examples=[
-        ("tenuto run 'Add dark mode' --agent auto", "research to final review, with the agent that is installed"),
+        ("tenuto run 'Mend the typo' --pipeline quick --agent auto", "plan, change, your checks, one review"),
+        ("tenuto run 'Add dark mode' --agent auto", "with the agent that is installed; asks which pipeline"),
         ("tenuto run 'Add dark mode' --agent 'command:./my-agent'", "with a program of your own"),
         ("tenuto run 'Add dark mode' --approval", "stop for a person after research and after planning"),
         ("tenuto run", "go on with the current run: after a crash, a gate, a pause"),
@@ -37,66 +293,133 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("request", required=False)
-@click.option("--pipeline", default="", help="Which pipeline; eight-step unless the settings say otherwise.")
-@click.option("--agent", default="", help="Who does the work: auto, claude, codex, acp:PROGRAM, command:PROGRAM, scripted:FILE.")
+@click.option(
+    "--pipeline",
+    default="",
+    help="Which pipeline; else the settings say it, else you are asked, else (no terminal) it is eight-step.",
+)
+@click.option(
+    "--agent", default="", help="Who does the work: auto, claude, codex, acp:PROGRAM, command:PROGRAM, scripted:FILE."
+)
 @click.option("--role-agent", multiple=True, metavar="ROLE=AGENT", help="Another agent for one role.")
-@click.option("--run", "existing", default=None, type=RunName(), help="Take over this run, which was led by hand so far.")
+@click.option(
+    "--run", "existing", default=None, type=RunName(), help="Take over this run, which was led by hand so far."
+)
 @click.option("--at", default="", metavar="STEP", help="With --run: begin with this step.")
 @click.option("--name", default="", help="What the run is called; made from the request otherwise.")
 @click.option("--approval", is_flag=True, help="Switch the approval gates on.")
 @click.option("--switch", multiple=True, metavar="NAME=on|off", help="Any other switch of the pipeline.")
+@click.option("--param", multiple=True, metavar="NAME=VALUE", help=PARAM_HELP)
+@click.option("--params-file", default=None, metavar="FILE", help="Parameters as a mapping, in YAML or JSON.")
 @click.option("--limit", multiple=True, metavar="UNIT=N", help=LIMIT_HELP)
 @click.option(
     "--no-input", type=click.Choice(["approve"]), default=None, help="Decide every gate in advance; recorded as such."
 )
 @click.option(
-    "--workspace", "kind", type=click.Choice(["shared", "worktree"]), default=None,
+    "--workspace",
+    "kind",
+    type=click.Choice(["shared", "worktree"]),
+    default=None,
     help="Agents share this work tree, or each parallel item gets its own; as the pipeline says otherwise.",
 )
 @click.option("--branch", is_flag=True, help="Work on a branch of its own, tenuto/RUN (a worktree run always does).")
 @click.option(
-    "--dirty", type=click.Choice(["refuse", "stash"]), default=None,
+    "--dirty",
+    type=click.Choice(["refuse", "stash"]),
+    default=None,
     help="Changes that are not committed: refuse to start (so on a branch of its own), or stash them first.",
 )
 @click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
-def command(
-    request: str | None, pipeline: str, agent: str, role_agent: tuple[str, ...], existing: str | None, at: str, name: str, approval: bool, switch: tuple[str, ...],
-    limit: tuple[str, ...], no_input: str | None, kind: str | None, branch: bool, dirty: str | None, start_only: bool,
-) -> Answer:  # fmt: skip
+@click.option("--trust", "trusted", is_flag=True, help=TRUST_HELP)
+def run_(
+    request: str | None,
+    pipeline: str,
+    agent: str,
+    role_agent: tuple[str, ...],
+    existing: str | None,
+    at: str,
+    name: str,
+    approval: bool,
+    switch: tuple[str, ...],
+    param: tuple[str, ...],
+    params_file: str | None,
+    limit: tuple[str, ...],
+    no_input: str | None,
+    kind: str | None,
+    branch: bool,
+    dirty: str | None,
+    start_only: bool,
+    trusted: bool,
+) -> Answer:
     """Take a request through a pipeline, or go on with the current run."""
-    from tenuto.drivers.settings import read_settings
+    from tenuto.workspace.settings import read_settings
 
     workspace = open_here()
+    trust_all(workspace, "run", trusted)
     settings = read_settings(workspace.root)
     goes_on = (existing or _current(workspace)) if request is None else existing or ""
-    crew = None if start_only else crew_of(workspace, settings, agent, role_agent, goes_on)
+    roster = None if start_only else roster_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:
         _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty})
+        if not pipeline:
+            _refuse_late({"--param": bool(param), "--params-file": params_file})
+    chosen_pipeline = pipeline or (choose_pipeline(workspace, settings) if request is not None else "")
+    params = params_of(workspace, chosen_pipeline, param, params_file) if chosen_pipeline else {}
     if existing is not None or at or (request is None and pipeline):
-        run_id = _take_over(workspace, existing or _current(workspace), pipeline, switches_of(approval, switch), limits_of(limit), crew, at)
+        run_id = _take_over(
+            workspace,
+            existing or _current(workspace),
+            pipeline,
+            switches_of(approval, switch),
+            params,
+            limits_of(limit),
+            roster,
+            at,
+        )
     elif request is None:
         run_id = _keep_to(workspace, _current(workspace), limits_of(limit), switches_of(approval, switch))
     else:
+        if roster is not None:
+            from tenuto.engine.boundary import refuse_beside
+            from tenuto.workspace.guard import refuse_attempts
+
+            refuse_attempts(workspace.caller, workspace.state, "begin a run")
+            refuse_beside(workspace, "")  # before anything is recorded
         switches, limits = switches_of(approval, switch), limits_of(limit)
         where = (kind or settings.get("workspace", ""), branch, dirty or "")
-        run_id = _begin(workspace, settings, request, pipeline, name, switches, limits, crew, where)
-    if crew is None:
+        run_id = _begin(workspace, request, chosen_pipeline, name, switches, params, limits, roster, where)
+    if roster is None:
         return ended(workspace.load(run_id))
-    return drive(workspace, run_id, crew, settings, no_input or "")
+    return drive(workspace, run_id, roster, no_input or "")
 
 
 def _take_over(
-    workspace: Workspace, run: str, pipeline: str, switches: Any, limits: Limits, crew: Any, at: str
-) -> str:  # fmt: skip
-    from tenuto.drivers.engage import engage
+    workspace: Workspace,
+    run: str,
+    pipeline: str,
+    switches: dict[str, bool],
+    params: dict[str, object],
+    limits: Limits,
+    roster: Roster | None,
+    at: str,
+) -> str:
+    from tenuto.engine.begin import engage
 
-    run_id = engage(
-        workspace, run, pipeline, switches=switches, limits=limits.run, of_steps=limits.steps, crew=crew, at=at
-    )["id"]
-    return _keep_to(workspace, run_id, limits, switches)
+    record = engage(
+        workspace,
+        run,
+        pipeline,
+        switches=switches,
+        params=params,
+        limits=limits.run,
+        of_steps=limits.steps,
+        roster=roster,
+        at=at,
+    )
+    return _keep_to(workspace, run_view(record)["run"], limits, switches)
 
 
-def _refuse_late(given: dict[str, Any]) -> None:
+def _refuse_late(given: dict[str, str | bool | None]) -> None:
     """What is settled when a run begins is not left out silently when it goes on."""
     late = [option for option, value in given.items() if value]
     if late:
@@ -106,40 +429,64 @@ def _refuse_late(given: dict[str, Any]) -> None:
 
 def _keep_to(workspace: Workspace, run_id: str, limits: Limits, switches: dict[str, bool]) -> str:
     """A run that goes on: limits hold from here; what it was begun with is not switched any more."""
-    from tenuto.drivers.persons import command
+    from tenuto.engine.gates import command as ask_core
 
-    found = workspace.load(run_id)
-    known, budget = found["switches"], found["budget"]
+    view = run_view(workspace.load(run_id))
+    known = view["switches"]
     late = [name for name, on in switches.items() if known.get(name, False) != on]
     if late:
-        told = ", ".join(f"{name} {'on' if known.get(name) else 'off'}" for name in late)
-        message = f"run {run_id} began with {told}"
+        began = ", ".join(f"{name} {'on' if known.get(name) else 'off'}" for name in late)
+        message = f"run {run_id} began with {began}"
         raise Refused("switched-late", message, "tenuto fork, or begin a new run with it", run=run_id)
-    of_steps = {step: budget["steps"].get(step, {"limits": {}})["limits"] for step in limits.steps}
-    if any(budget["limits"].get(unit) != limit for unit, limit in limits.run.items()) or of_steps != limits.steps:
-        command(workspace, run_id, {"do": "ChangeBudget", "limits": limits.run, "steps": limits.steps})
+    held: dict[str, dict[str, int | None]] = {}
+    for one in view["limits"]:
+        held.setdefault(one["step"], {})[one["unit"]] = one["limit"]
+    of_run, of_steps = held.get("", {}), {step: held.get(step, {}) for step in limits.steps}
+    if any(of_run.get(unit) != limit for unit, limit in limits.run.items()) or of_steps != limits.steps:
+        ask_core(
+            workspace,
+            run_id,
+            {
+                "do": "ChangeBudget",
+                "limits": {**limits.run},
+                "steps": {step: {**own} for step, own in limits.steps.items()},
+            },
+        )
     return run_id
 
 
 def _begin(
-    workspace: Workspace, settings: Any, request: str, pipeline: str, name: str, switches: Any, limits: Limits, crew: Any,
+    workspace: Workspace,
+    request: str,
+    pipeline: str,
+    name: str,
+    switches: dict[str, bool],
+    params: dict[str, object],
+    limits: Limits,
+    roster: Roster | None,
     where: tuple[str, bool, str],
-) -> str:  # fmt: skip
-    from tenuto.drivers.session import remember
-    from tenuto.drivers.start import Place, start
+) -> str:
+    from tenuto.engine.begin import Place, start
+    from tenuto.engine.rest import remember
 
     text = sys.stdin.read() if request == "-" else request
     if not text.strip():
         raise BadInput("no-request", "the request is empty", "tenuto run 'what you want'")
-    run = start(
-        workspace, text, pipeline or settings.get("pipeline", "eight-step"), switches=switches, limits=limits.run,
-        of_steps=limits.steps, name=name, crew=crew, place=Place(*where),
-        then=lambda turn, new: remember(turn, new, crew),
-    )  # fmt: skip
-    return run["id"]
+    record = start(
+        workspace,
+        text,
+        pipeline,
+        switches=switches,
+        params=params,
+        limits=limits.run,
+        of_steps=limits.steps,
+        name=name,
+        roster=roster,
+        place=Place(*where),
+        then=lambda turn, new: remember(turn, new, roster),
+    )
+    return run_view(record)["run"]
 
 
 def _current(workspace: Workspace) -> str:
-    from tenuto.entrypoints.cli.runs import chosen
-
     return chosen(workspace, None)

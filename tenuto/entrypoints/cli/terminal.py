@@ -1,6 +1,6 @@
 """Print for people: lines, headings, tables.
 
-Everything printed here passes through `inert`, so no caller can forget it. Tables fit the
+Everything printed here passes through `escape_terminal`, so no caller can forget it. Tables fit the
 terminal and have colours there (unless NO_COLOR is set); anywhere else they are plain columns,
 whole and uncut, for grep and awk. rich is loaded for a terminal only.
 """
@@ -12,18 +12,36 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenuto.entrypoints.inert import inert
+from tenuto.encoding import escape_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 COLOURS = {
-    "running": "cyan", "restarting": "cyan", "dispatched": "cyan", "created": "cyan",
-    "completed": "green", "graduated": "green", "poc-complete": "green", "success": "green", "ok": "green",
-    "failed": "red", "lost": "red", "damage": "red", "problem": "red",
-    "waiting_gate": "yellow", "paused": "yellow", "parked": "yellow", "stopped": "yellow", "blocked": "yellow",
-    "note": "yellow", "behind": "yellow", "cancelled": "dim", "pending": "dim", "skipped": "dim",
-}  # fmt: skip
+    "running": "cyan",
+    "restarting": "cyan",
+    "dispatched": "cyan",
+    "created": "cyan",
+    "completed": "green",
+    "graduated": "green",
+    "poc-complete": "green",
+    "success": "green",
+    "ok": "green",
+    "failed": "red",
+    "lost": "red",
+    "damage": "red",
+    "problem": "red",
+    "waiting_gate": "yellow",
+    "paused": "yellow",
+    "parked": "yellow",
+    "stopped": "yellow",
+    "blocked": "yellow",
+    "note": "yellow",
+    "behind": "yellow",
+    "cancelled": "dim",
+    "pending": "dim",
+    "skipped": "dim",
+}
 
 
 class Heading(NamedTuple):
@@ -53,12 +71,12 @@ def show(parts: Iterable[Part]) -> None:
         elif console is not None:
             _show_line(part, console)
         else:
-            sys.stdout.write(inert(_text(part)) + "\n")
+            sys.stdout.write(escape_terminal(_text(part)) + "\n")
 
 
 def say(text: str) -> None:
     """Talk: to standard error, never mixed with data."""
-    sys.stderr.write(inert(text) + "\n")
+    sys.stderr.write(escape_terminal(text) + "\n")
 
 
 def when(at: str | None) -> str:
@@ -79,7 +97,7 @@ def _text(part: str | Heading | Marked) -> str:
 def _show_line(part: str | Heading | Marked, console: Console) -> None:
     from rich.text import Text
 
-    line = Text(inert(_text(part)), style="bold" if isinstance(part, Heading) else "")
+    line = Text(escape_terminal(_text(part)), style="bold" if isinstance(part, Heading) else "")
     if isinstance(part, Marked):
         line.stylize(COLOURS.get(part.status, ""), 0, len(part.status))
     console.print(line, soft_wrap=True)
@@ -93,7 +111,7 @@ def _console() -> Console:
 
 
 def _show_table(table: Table, console: Console | None) -> None:
-    rows = [tuple(inert(cell) for cell in row) for row in table.rows]
+    rows = [tuple(escape_terminal(cell) for cell in row) for row in table.rows]
     if console is None:
         _show_plainly(table.heads, rows)
         return

@@ -1,7 +1,7 @@
 """`tenuto mcp`: a run, asked about and led over the Model Context Protocol.
 
     tools       what a model may ask for: names, descriptions, the shapes of questions and answers
-    calls       one function per tool: the same drivers and dialects as everywhere, no rule of its own
+    calls       one function per tool: they ask the engine, the dialects and the read model; no rule of their own
     resources   the artifacts of runs, to be read
     server      the official SDK, which nothing else imports
 

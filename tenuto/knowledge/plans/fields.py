@@ -1,42 +1,42 @@
-"""Fields that a plan or an item's file gives to an item: `**depends_on:** 01, 02`.
+"""The small notations in which a plan says something of an item.
 
-Known shapes: bold, plain or code labels, in a line, a list entry, a two-column table, front matter,
-several in one line (`**agent:** implementer · **wave:** 2`), and a label or heading with its values
-in the list below. A label that is not in the table below is left to the reader of the file.
+    fields_of("**Agent:** x · **Wave:** 2")     labels with their values, in a line, a list entry, a cell
+    split_notes("01-a (depends_on: 02)")         brackets and the end of a line: "; needs 02", "← 02"
+    front_matter(text)                           the entries at the top of an item's file
+    sentence_of("02 depends on 01")              who waits for what: ("02", "01")
+    arrow_pieces("01 -> 02, 03 -> 04")           chains of arrows
+    graph_line("A[01: x] --> B & C")             the same in a `mermaid` graph: its nodes and their labels
+
+Every label is judged by its words (mentions.py): one of which we know only a part is left to the agent.
 """
 
 from __future__ import annotations
 
 import re
 
+from tenuto.errors import BadInput
+from tenuto.knowledge.definitions import read_yaml
 from tenuto.knowledge.markdown import plain
-from tenuto.knowledge.plans.mentions import Mention, files_in, largest_number, said
-
-_LABELS: tuple[tuple[str, str], ...] = (
-    ("depends", r"depends?[\s_-]*on|dependenc(?:y|ies)|deps|blocked[\s_-]by|prerequisites?|prereqs?"),
-    ("blocks", r"blocks|unblocks"),
-    ("agent", r"(?:assigned[\s_-]|task[\s_-]|sub)?agent|assigned[\s_-]to"),
-    ("wave", r"(?:execution[\s_-])?wave"),
-    (
-        "files",
-        (r"(?:target|output|key|new|modified)?[\s_-]*(?:files?|file\(s\)|file[\s_-]paths?)"
-        r"(?:[\s_-](?:likely[\s_-])?(?:touched|to[\s_-](?:modify|create|change|touch|edit)|modified|created|changed|affected|owned))?"
-        r"(?:/\w+)?|outputs?|touch(?:es)?|owns|modifies|creates|modify|create"),
-    ),
-    ("effort", r"(?:estimated[\s_-]|est\.?\s)?(?:effort|complexity|size)|estimated[\s_-]scope"),
-    ("lines", r"(?:estimated[\s_-]|est\.?\s|max\.?\s)?(?:lines|loc|production lines)(?:[\s_-]of[\s_-]code)?(?:[\s_-]changed)?"),
-    ("title", r"title|task[\s_-](?:name|title)"),
-    ("id", r"(?:task[\s_-])?id"),
-    ("description", r"description|objective|goal|summary"),
-)  # fmt: skip
-_FIELD = re.compile(
-    r"^(?:"
-    + "|".join(f"(?P<{role}>{shape})" for role, shape in _LABELS)
-    + r")\s*(?:\([^)]*\)\s*)?[:=]\s*(?P<value>.*)$",
-    re.IGNORECASE,
+from tenuto.knowledge.plans.mentions import (
+    Dependency,
+    Mention,
+    dropped_by_status,
+    files_in,
+    largest_number,
+    role_of_label,
+    value_in,
 )
-_HEADED = re.compile(r"^(?:" + "|".join(f"(?P<{role}>{shape})" for role, shape in _LABELS) + r")$", re.IGNORECASE)
+from tenuto.knowledge.roles import split as split_front_matter
+
+# ---- fields ----------------------------------------------------------------------------------------
+
 _SEVERAL = re.compile(r"\s+[·•|]\s+|(?<=\S)\s+(?=\*\*[^*:]{2,30}:\*\*)")
+_BOLD = re.compile(r"^\s*(?:\[[ xX]\]\s*)?(?:\*\*|__)[^*:：]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:\([^)]*\)\s*)?[:：])")
+
+
+def is_label(text: str) -> bool:
+    """`**Notes:** ...`, known or not."""
+    return _BOLD.match(text) is not None
 
 
 def fields_of(text: str) -> list[tuple[str, str]]:
@@ -55,91 +55,73 @@ def split_fields(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _field(text: str) -> tuple[str, str] | None:
-    label, colon, rest = text.partition(":")
+    label, colon, rest = text.replace("：", ":", 1).partition(":")
     if not colon:
+        label, colon, rest = text.partition("=")
+    role = role_of_label(label) if colon else ""
+    if not role:
         return None
     # Decoration around the label goes; the value keeps its code marks, which say what a file is.
-    value = rest.lstrip("* ")
+    value = rest.lstrip("*_ ")
     if label.lstrip().startswith("`") and "`" not in label.strip()[1:]:
         value = value.removeprefix("`")
-    bare = f"{plain(label).strip('*_` ')}: {value}"
-    found = _FIELD.match(bare)
-    if not found or found.lastgroup is None:
-        return None
-    role = next(role for role, _ in _LABELS if found.group(role) is not None)
-    return role, found.group("value").strip()
+    return role, value.strip()
 
 
-def set_field(mention: Mention, role: str, value: str) -> None:
+def set_field(mention: Mention, role: str, value: str, line: int = 0) -> None:
     """What is said twice adds up for lists; for single values the first word counts."""
     match role:
-        case "depends":
-            mention.depends = (
-                value if not mention.depends else f"{mention.depends}, {value}" if value else mention.depends
-            )
+        case "depends" | "after":
+            mention.depends.append(Dependency(value, line, role == "after"))
         case "blocks":
-            mention.blocks = f"{mention.blocks}, {value}".strip(", ")
+            mention.blocks.append(Dependency(value, line))
         case "files":
             files, count = files_in(value)
             mention.files.extend(file for file in files if file not in mention.files)
             mention.file_count = mention.file_count if count is None else count
         case "agent":
-            mention.agent = mention.agent or said(value)
+            mention.agent = mention.agent or value_in(value)
         case "wave":
-            mention.wave = mention.wave or said(value)
+            mention.wave = mention.wave or value_in(value)
         case "effort":
-            mention.effort = mention.effort or said(value)
+            mention.effort = mention.effort or value_in(value)
         case "lines":
             mention.lines = mention.lines or largest_number(value)
         case "title":
             mention.title = mention.title or plain(value)
         case "description":
             mention.description = mention.description or plain(value)
-
-
-class FieldReader:
-    """A label without a value, whose values stand in the list below it."""
-
-    def __init__(self) -> None:
-        self._target: Mention | None = None
-        self._role = ""
-
-    @property
-    def is_open(self) -> bool:
-        return self._target is not None
-
-    def open(self, target: Mention, role: str, value: str) -> None:
-        self._target, self._role = (None, "") if value else (target, role)
-
-    def open_by_heading(self, title: str, target: Mention) -> bool:
-        found = _HEADED.match(title.strip(" :"))
-        if not found or found.lastgroup in (None, "id", "title"):
-            return False
-        self._target, self._role = target, str(found.lastgroup)
-        return True
-
-    def add(self, text: str) -> bool:
-        if self._target is None:
-            return False
-        set_field(self._target, self._role, text)
-        return True
-
-    def close(self) -> None:
-        self._target, self._role = None, ""
+        case "status" if dropped_by_status(value):
+            mention.dropped = f"its status is '{plain(value)}'"
 
 
 # ---- behind an entry -------------------------------------------------------------------------------
 
-_BRACKETS = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)|\[([^\[\]]*)\]")
+_BRACKETS = re.compile(r"[(（]((?:[^()（）]|\([^()]*\))*)[)）]|\[([^\[\]]*)\]")
+_DEPENDS_WORDS = (
+    r"depends?[\s_-]*on|dependent on|deps?|dependenc(?:y|ies)|blocked[\s_-]by|prerequisites?|abhängig von|hängt ab von|"
+    r"depende de|dépend de|dipende da|bloquead[ao] por|зависит от|依赖(?:于)?"
+)
+_AFTER_WORDS = (
+    r"requires?|needs?|after|waits? (?:for|on)|(?:comes?|starts?|runs?) after|follows|nach|braucht|après|después de|"
+    r"depois de|dopo|после"
+)
 _DEPENDS = re.compile(
-    r"^(?:depends?[\s_-]*on|deps?|dependencies|←)\s*:?\s*(?P<any>.*)$"
-    r"|^(?:after|requires?|needs|blocked[\s_-]by)\s*:?\s+(?P<task>(?:task\s*)?[#A-Za-z]{0,8}-?\d.*)$",
-    re.IGNORECASE,
+    rf"^(?:(?P<sure>{_DEPENDS_WORDS}|←|⇐)|(?P<weak>{_AFTER_WORDS}))(?!\w)\s*[:：]?\s*(?P<what>.*)$", re.IGNORECASE
 )
 _TRAILING = re.compile(
-    r"[—–;,|-]\s*(?:depends[\s_-]*on\s*:?|dep(?:s|ends|endency|endencies)\s*:)\s+(.+)$", re.IGNORECASE
+    rf"(?:[—–;,|.]|(?<=\s)-)\s*(?:(?P<sure>depends[\s_-]*on\s*:?|(?:dep(?:s|ends|endency|endencies)|blocked by)\s*:|"
+    rf"blocked by)|(?P<weak>(?:{_AFTER_WORDS})\s*:?))\s+(?P<what>[^—–;]+)$",
+    re.IGNORECASE,
 )
+_POINTED = re.compile(rf"\s*(?:←|⇐|<--?|<=)\s*(?:(?:{_DEPENDS_WORDS})\s*:?\s*)?(?P<what>[^—–;]+)$", re.IGNORECASE)
 _NEXT_FIELD = re.compile(r"\s*[,;|·]\s*(?=[A-Za-z][A-Za-z _-]{1,20}:\s)")
+
+
+def waits_for(text: str) -> tuple[str, str] | None:
+    """`needs 01, 02` -> ("after", "01, 02")."""
+    found = _DEPENDS.match(text)
+    return ("depends" if found.group("sure") else "after", found.group("what")) if found else None
 
 
 def split_notes(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -148,20 +130,18 @@ def split_notes(text: str) -> tuple[str, list[tuple[str, str]]]:
     cuts: list[tuple[int, int]] = []
     for bracket in _BRACKETS.finditer(text):
         first, *others = _NEXT_FIELD.split((bracket.group(1) or bracket.group(2) or "").strip())
-        depends = _DEPENDS.match(first)
         fields = [field for piece in others for field in fields_of(piece)]
-        if depends:
-            said = depends.group("any") if depends.group("any") is not None else depends.group("task")
-            fields.insert(0, ("depends", said))
+        if waiting := waits_for(first):
+            fields.insert(0, waiting)
         elif leading := fields_of(first):
             fields = [*leading, *fields]
         else:
             continue
         found += [field for field in fields if field[0] not in ("id", "title", "description")]
         cuts.append(bracket.span())
-    trailing = _TRAILING.search(text) if not found else None
-    if trailing:
-        found.append(("depends", trailing.group(1)))
+    if not found and (trailing := _POINTED.search(text) or _TRAILING.search(text)):
+        weak = trailing.re is _TRAILING and trailing.group("weak")
+        found.append(("after" if weak else "depends", trailing.group("what").strip(" .")))
         cuts.append(trailing.span())
     for start, end in reversed(cuts):
         text = text[:start] + text[end:]
@@ -170,30 +150,74 @@ def split_notes(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 # ---- front matter ----------------------------------------------------------------------------------
 
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_ENTRY = re.compile(r"^([A-Za-z_][\w -]*)\s*:\s*(.*)$")
+
+def front_matter(text: str) -> tuple[list[tuple[str, str]], str]:
+    """The fields at the top of a file, lists joined by commas, and the text below (lines keep their numbers)."""
+    head, body = split_front_matter(text.replace("\r\n", "\n").removeprefix("\ufeff"))
+    try:
+        data = read_yaml(head).data if head else None
+    except BadInput:
+        data = None
+    if not isinstance(data, dict):
+        return [], text
+    found = [(role, in_line(value)) for name, value in data.items() if (role := role_of_label(str(name)))]
+    return found, "\n" * (text.count("\n") - body.count("\n")) + body
 
 
-def front_matter(text: str) -> tuple[dict[str, str], str]:
-    """The entries at the top of a file, lists joined by commas, and the text below (lines kept in number)."""
-    found = _FRONT.match(text.replace("\r\n", "\n"))
-    if not found:
-        return {}, text
-    entries: dict[str, str] = {}
-    name = ""
-    for line in found.group(1).split("\n"):
-        entry = _ENTRY.match(line)
-        if entry:
-            name = entry.group(1).strip()
-            entries[name] = _scalar(entry.group(2))
-        elif name and (value := _scalar(line.strip().removeprefix("-").strip())) and line[:1] in " -\t":
-            entries[name] = f"{entries[name]}, {value}" if entries[name] else value
-    body = text.replace("\r\n", "\n")[found.end() :]
-    return entries, "\n" * found.group().count("\n") + body
+def in_line(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(in_line(entry) for entry in value)
+    if isinstance(value, dict):
+        return str(next((value[key] for key in ("id", "path", "file", "name") if key in value), ""))
+    return "" if value is None else str(value)
 
 
-def _scalar(text: str) -> str:
-    value = re.sub(r"\s+#.*$", "", text.strip())
-    if value.startswith("[") and value.endswith("]"):
-        return ", ".join(part.strip().strip("'\"") for part in value[1:-1].split(",") if part.strip())
-    return "" if value in ("|", ">", "|-", ">-", "~", "null") else value.strip("'\"")
+# ---- order -----------------------------------------------------------------------------------------
+
+_ARROW = re.compile(r"\s*(?:-{1,2}>|={1,2}>|→|⟶|⇒|➜|➔)\s*")
+_AFTER = re.compile(
+    r"^(?P<who>.{1,80}?)\s+(?:also\s+|must\s+)?(?:depends?\s+(?:up)?on|rel(?:y|ies)\s+(?:up)?on|(?:(?:is|are)\s+)?blocked\s+by|"
+    r"needs?|requires?|(?:comes?|starts?|runs?|goes)\s+after|waits?\s+(?:for|on)|follows?|depende[n]?\s+de|"
+    r"dépend(?:ent)?\s+de|(?:hängt|hängen)\s+(?:ab\s+)?von)\s+(?P<what>.+)$",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(
+    r"^(?P<what>.{1,80}?)\s+(?:must\s+)?(?:blocks?|unblocks?|(?:comes?|starts?|runs?|goes)\s+before|precedes?)\s+"
+    r"(?P<who>.+)$",
+    re.IGNORECASE,
+)
+_EDGE = re.compile(r"\s*(?:--[^->|]*-->|==[^=>|]*==>|-\.[^->|]*\.->|-{2,}>|={2,}>|-\.+->|--[xo])\s*(?:\|[^|]*\|)?\s*")
+_NODE = re.compile(r"^([\w.-]+)\s*(?:[\[({>]+\s*\"?(.*?)\"?\s*[\])}]+)?(?::::\w+)?$")
+_NO_NODE = ("graph", "flowchart", "subgraph", "end", "style", "classDef", "class", "direction", "linkStyle", "click")
+
+
+def sentence_of(text: str) -> tuple[str, str] | None:
+    """Who waits, and for what, in the words of the sentence."""
+    for shape in (_AFTER, _BEFORE):
+        found = shape.match(text.rstrip("."))
+        if found:
+            return found.group("who").strip(" -*•:"), found.group("what").strip(" -*•:")
+    return None
+
+
+def arrow_pieces(text: str) -> tuple[str, list[str]]:
+    """The label before a chain of arrows, and its pieces; no pieces where there is no chain."""
+    first = _ARROW.search(text)
+    if not first:
+        return "", []
+    label, colon, rest = text.partition(":")
+    if not colon or first.start() < len(label):
+        label, rest = "", text
+    *pieces, last = _ARROW.split(rest)
+    last = re.split(r"[:：(]|\s+[—–-]\s|;|\.\s|\.$", last, maxsplit=1)[0]
+    pieces = [re.sub(r"\([^()]*\)", " ", piece).strip(" `*.") for piece in (*pieces, last)]
+    return label.strip(" *"), pieces if all(pieces) else []
+
+
+def graph_line(text: str) -> list[list[tuple[str, str]]]:
+    """The nodes between the arrows of one line, each with its label; empty where the line names none."""
+    pieces = [
+        [_NODE.match(part.strip()) for part in piece.split("&")] for piece in _EDGE.split(text.strip().rstrip(";"))
+    ]
+    nodes = [[(node.group(1), node.group(2) or "") for node in piece if node] for piece in pieces]
+    return nodes if all(nodes) and nodes[0][0][0] not in _NO_NODE else []

@@ -50,7 +50,9 @@ def ask(number: int, method: str, **params: Any) -> dict[str, Any]:
 
 
 def begin(**capabilities: Any) -> None:
-    expect("initialize", protocolVersion=1, agentCapabilities=capabilities, agentInfo={"name": "player", "version": "1"})
+    expect(
+        "initialize", protocolVersion=1, agentCapabilities=capabilities, agentInfo={"name": "player", "version": "1"}
+    )
 
 
 def prompted() -> int:
@@ -70,7 +72,10 @@ def end(number: int, stop: str = "end_turn", **more: Any) -> None:
     send(id=number, result={"stopReason": stop, **more})
 
 
-OPTIONS = [{"optionId": "yes", "kind": "allow_once", "name": "Yes"}, {"optionId": "no", "kind": "reject_once", "name": "No"}]
+OPTIONS = [
+    {"optionId": "yes", "kind": "allow_once", "name": "Yes"},
+    {"optionId": "no", "kind": "reject_once", "name": "No"},
+]
 
 
 def works() -> None:
@@ -97,9 +102,14 @@ def asks() -> None:
         ask(3, "fs/read_text_file", path="present.txt", line=2, limit=1),
         ask(4, "fs/read_text_file", path="absent.txt"),
         ask(5, "terminal/create", command="ls"),
-        ask(6, "session/request_permission", toolCall={"toolCallId": "x", "kind": "execute", "title": "clean up", "rawInput": {"command": "rm -r src"}}, options=OPTIONS),
+        ask(
+            6,
+            "session/request_permission",
+            toolCall={"toolCallId": "x", "kind": "execute", "title": "clean up", "rawInput": {"command": "rm -r src"}},
+            options=OPTIONS,
+        ),
         ask(7, "session/request_permission", toolCall="odd", options="odd"),
-    ]  # fmt: skip
+    ]
     talk(json.dumps(answers))
     end(number)
 
@@ -114,7 +124,10 @@ def garbage() -> None:
     send(id=99, result={})
     send(id=None, result={})
     talk("DONE: in spite of it")
-    other = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "ERROR: said by a helper of the agent"}}
+    other = {
+        "sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "ERROR: said by a helper of the agent"},
+    }
     send(method="session/update", params={"sessionId": "a helper's", "update": other})
     end(number)
 
@@ -158,7 +171,10 @@ def continues() -> None:
         talk("DONE: what was said before")
         send(id=message["id"], result={})
     else:
-        send(id=message["id"], error={"code": -32603, "message": "Internal error", "data": {"details": "no such session"}})
+        send(
+            id=message["id"],
+            error={"code": -32603, "message": "Internal error", "data": {"details": "no such session"}},
+        )
         expect("session/new", sessionId=SESSION)
     number = prompted()
     talk("DONE: now")
@@ -193,7 +209,11 @@ def stops() -> None:
 def floods() -> None:
     number = open_session()
     for _ in range(3000):
-        update("tool_call_update", toolCallId="t", content=[{"type": "content", "content": {"type": "text", "text": "x" * 300}}])
+        update(
+            "tool_call_update",
+            toolCallId="t",
+            content=[{"type": "content", "content": {"type": "text", "text": "x" * 300}}],
+        )
     answer = ask(1, "fs/read_text_file", path="big.txt")
     talk(f"DONE: {len(answer['result']['content'])}")
     end(number)

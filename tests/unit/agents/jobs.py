@@ -8,7 +8,7 @@ from typing import Any
 STREAMS = Path(__file__).parents[2] / "data/streams"
 
 
-class Job:
+class _Job:
     role: Any = None
     start = 1
     workdir = "/repository"
@@ -28,13 +28,24 @@ class Job:
         return "go on"
 
 
+def job(earlier: str = "", errors: str = "") -> Any:
+    """As much of an attempt as an adapter looks at."""
+    return _Job(earlier, errors)
+
+
 def recorded(name: str) -> str:
     """What a real program printed."""
     return (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8")
 
 
-def ended(exit_code: int | None = 0, **more: Any) -> dict[str, Any]:
+def ended(exit_code: int | None = 0, **more: Any) -> Any:
+    """How a program ended, as much as an adapter looks at."""
     return {
-        "exit_code": exit_code, "signal": None, "timed_out": False, "cancelled": False, "error": None,
-        "ended": "2026-11-15T11:44:30.000Z", **more,
-    }  # fmt: skip
+        "exit_code": exit_code,
+        "signal": None,
+        "timed_out": False,
+        "cancelled": False,
+        "error": None,
+        "ended": "2026-11-15T11:44:30.000Z",
+        **more,
+    }

@@ -1,4 +1,5 @@
-"""One conversation with an agent that speaks the Agent Client Protocol, as its supervisor sees it: a process and its lines."""
+"""One conversation with an agent that speaks the Agent Client Protocol, as its supervisor sees it: a process and its
+lines."""
 
 from __future__ import annotations
 
@@ -20,9 +21,13 @@ PROGRAM = acp_program.__file__
 def start(folder: Path, scene: str, again: str = "", **told: Any) -> subprocess.Popen[str]:
     asked = {"argv": [sys.executable, PLAYER, scene], "permit": "edits", "follows": "", "again": len(again), **told}
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", PROGRAM, json.dumps(asked)], cwd=folder, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-I", "-S", PROGRAM, json.dumps(asked)],
+        cwd=folder,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdin is not None
     process.stdin.write(f"{again}the prompt")
     process.stdin.close()
@@ -48,9 +53,12 @@ def heard(folder: Path, method: str) -> list[Any]:
 def test_a_turn_gives_its_last_message_its_cost_and_what_it_wrote(tmp_path: Path) -> None:
     told = play(tmp_path, "works")
     assert told[-1] == {
-        "type": "end", "stop": "end_turn", "text": "All is done.\n\nDONE: written",
-        "usage": {"micro_usd": 12300, "tokens": 1234}, "rejected": [],
-    }  # fmt: skip
+        "type": "end",
+        "stop": "end_turn",
+        "text": "All is done.\n\nDONE: written",
+        "usage": {"micro_usd": 12300, "tokens": 1234},
+        "rejected": [],
+    }
     assert [one["text"] for one in told if one["type"] == "message"] == ["I will write it.", told[-1]["text"]]
     assert (tmp_path / "deep/a.txt").read_text() == "written\n"
     assert heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "the prompt"}]
@@ -106,7 +114,12 @@ def test_an_agent_that_dies_has_no_end(tmp_path: Path) -> None:
 def test_an_agent_that_is_not_there_is_named(tmp_path: Path) -> None:
     told = play(tmp_path, "works", argv=["no-such-agent"])
     assert told == [
-        {"type": "error", "where": "start", "code": None, "text": "cannot start 'no-such-agent': No such file or directory"}
+        {
+            "type": "error",
+            "where": "start",
+            "code": None,
+            "text": "cannot start 'no-such-agent': No such file or directory",
+        }
     ]
 
 
@@ -128,7 +141,7 @@ def test_sigterm_cancels_the_turn_and_ends_the_conversation(tmp_path: Path, scen
     assert process.stdout is not None
     session = process.stdout.readline()
     while not (tmp_path / "heard.jsonl").exists() or not heard(tmp_path, "session/prompt"):
-        pass
+        assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate()
     assert lines(session + rest)[-1]["type"] == last

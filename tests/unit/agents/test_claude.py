@@ -1,4 +1,5 @@
-"""Claude Code's words and figures become a verdict, a cost, a wait or a reason; what is cut or strange never becomes a DONE."""
+"""Claude Code's words and figures become a verdict, a cost, a wait or a reason; what is cut or strange never becomes
+a DONE."""
 
 from __future__ import annotations
 
@@ -11,39 +12,74 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.agents.claude import ClaudeAgent, session_for, session_of
+from tenuto.core.records.action import Reply
 from tenuto.errors import BadInput
 
 SESSION = "0b6f2a52-5a0c-4d57-9a2e-0a9a5a1f7c11"
 ENDED = "2026-11-15T12:00:00.000Z"
 SOON = 1_794_747_600  # 2026-11-15T13:00:00Z
 INIT = {"type": "system", "subtype": "init", "session_id": SESSION}
-USED = {"opus": {"inputTokens": 100, "outputTokens": 20, "cacheReadInputTokens": 7, "cacheCreationInputTokens": 3, "costUSD": 0.0123456}}
-GOOD = {"type": "result", "subtype": "success", "is_error": False, "terminal_reason": "completed", "result": "DONE: it works", "modelUsage": USED}
+USED = {
+    "opus": {
+        "inputTokens": 100,
+        "outputTokens": 20,
+        "cacheReadInputTokens": 7,
+        "cacheCreationInputTokens": 3,
+        "costUSD": 0.0123456,
+    }
+}
+GOOD = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "terminal_reason": "completed",
+    "result": "DONE: it works",
+    "modelUsage": USED,
+}
 
 
-def role(tools: list[str] | None = None, model: str = "", **extra: Any) -> dict[str, Any]:
+def role(tools: list[str] | None = None, model: str = "", **extra: Any) -> Any:
+    """As much of a role as an adapter looks at."""
     return {"name": "worker", "file": "worker.md", "tools": tools or [], "model": model, "extra": extra}
 
 
 def job(earlier: str = "", errors: str = "", start: int = 1, name: str = "work-1-worker-1", **more: Any) -> Any:
     budget = {"attempt_micro_usd": more.pop("figure", None)}
     return SimpleNamespace(
-        earlier=earlier, errors=errors, start=start, name=name, root="/repository", role=more.pop("role", role()),
-        run={"id": "dark-mode", "created_at": "2026-11-15T10:00:00.000Z"}, step={"budget": budget}, pipeline={"budget": {"attempt_micro_usd": None}},
-        prompt=lambda: "the prompt", going_on=lambda: "go on", **more,
-    )  # fmt: skip
+        earlier=earlier,
+        errors=errors,
+        start=start,
+        name=name,
+        root="/repository",
+        role=more.pop("role", role()),
+        run={"id": "dark-mode", "created_at": "2026-11-15T10:00:00.000Z"},
+        step={"budget": budget},
+        pipeline={"budget": {"attempt_micro_usd": None}},
+        prompt=lambda: "the prompt",
+        going_on=lambda: "go on",
+        **more,
+    )
 
 
-def result(**changes: Any) -> dict[str, Any]:
-    return {"exit_code": 0, "signal": None, "timed_out": False, "cancelled": False, "error": None, "ended": ENDED, **changes}
+def result(**changes: Any) -> Any:
+    """How the program ended, as much as an adapter looks at."""
+    return {
+        "exit_code": 0,
+        "signal": None,
+        "timed_out": False,
+        "cancelled": False,
+        "error": None,
+        "ended": ENDED,
+        **changes,
+    }
 
 
 def lines(*events: Any) -> str:
     return "".join((event if isinstance(event, str) else json.dumps(event)) + "\n" for event in events)
 
 
-def read(*events: Any, **how: Any) -> dict[str, Any]:
-    return ClaudeAgent("").read(job(errors=how.pop("errors", "")), result(**how), lines(*events))
+def read(*events: Any, **how: Any) -> Reply:
+    return ClaudeAgent("").reply(job(errors=how.pop("errors", "")), result(**how), lines(*events))
 
 
 def failed(**changes: Any) -> dict[str, Any]:
@@ -63,7 +99,7 @@ def test_the_last_result_is_the_reply() -> None:
     early = {**GOOD, "result": "DONE: I only started them"}
     told = read(INIT, early, {**GOOD, "result": "NEEDS_REVISION: they found something"})
     assert (told["verdict"], told["summary"]) == ("NEEDS_REVISION", "they found something")
-    assert told["reply"] == "NEEDS_REVISION: they found something"
+    assert told["text"] == "NEEDS_REVISION: they found something"
 
 
 def test_neither_the_exit_status_nor_the_subtype_decides() -> None:
@@ -72,7 +108,11 @@ def test_neither_the_exit_status_nor_the_subtype_decides() -> None:
 
 
 def test_a_reply_given_while_agents_were_at_work_is_an_error() -> None:
-    busy = {"type": "system", "subtype": "background_tasks_changed", "tasks": [{"task_id": "a1", "description": "look at the tests"}]}
+    busy = {
+        "type": "system",
+        "subtype": "background_tasks_changed",
+        "tasks": [{"task_id": "a1", "description": "look at the tests"}],
+    }
     told = read(INIT, busy, GOOD)
     assert told["verdict"] == "ERROR" and "look at the tests" in told["summary"]
     assert read(INIT, busy, {**busy, "tasks": []}, GOOD)["verdict"] == "DONE"
@@ -101,7 +141,7 @@ def test_a_question_is_one() -> None:
         ([], "said nothing"),
         ([json.dumps([GOOD]), "17", '"text"'], "no stream of events"),
     ],
-)  # fmt: skip
+)
 def test_a_cut_or_strange_stream_is_an_error_that_says_so(events: list[Any], words: str) -> None:
     told = read(*events)
     assert told["verdict"] == "ERROR" and words in told["summary"] and not told["transient"]
@@ -129,12 +169,17 @@ def test_killed_by_somebody_it_may_go_on() -> None:
 
 
 def test_a_program_that_is_not_there_is_not_looked_for_again() -> None:
-    told = ClaudeAgent("").read(job(), result(exit_code=None, error="No such file or directory"), "")
+    told = ClaudeAgent("").reply(job(), result(exit_code=None, error="No such file or directory"), "")
     assert told["verdict"] == "ERROR" and not told["transient"]
 
 
 def test_what_was_not_permitted_is_told_in_a_few_words() -> None:
-    rows = [{"tool_name": "Bash", "tool_input": {"command": "make\nmake test", "description": "x"}}, {"tool_name": "Write"}, "strange", {"tool_name": "Write"}]
+    rows = [
+        {"tool_name": "Bash", "tool_input": {"command": "make\nmake test", "description": "x"}},
+        {"tool_name": "Write"},
+        "strange",
+        {"tool_name": "Write"},
+    ]
     assert read(INIT, {**GOOD, "permission_denials": rows})["denied"] == ["Bash make", "Write"]
     assert read(INIT, {**GOOD, "permission_denials": 5})["denied"] == read(INIT)["denied"] == []
 
@@ -143,7 +188,10 @@ def test_what_was_not_permitted_is_told_in_a_few_words() -> None:
 
 
 def limit(at: int, status: str = "rejected") -> dict[str, Any]:
-    return {"type": "rate_limit_event", "rate_limit_info": {"status": status, "resetsAt": at, "rateLimitType": "five_hour"}}
+    return {
+        "type": "rate_limit_event",
+        "rate_limit_info": {"status": status, "resetsAt": at, "rateLimitType": "five_hour"},
+    }
 
 
 def test_a_usage_limit_says_until_when() -> None:
@@ -153,7 +201,9 @@ def test_a_usage_limit_says_until_when() -> None:
 
 
 def test_the_limit_of_an_older_version_is_understood() -> None:
-    assert read(INIT, failed(result=f"Claude AI usage limit reached|{SOON}"))["parked_until"] == "2026-11-15T13:00:00.000Z"
+    assert (
+        read(INIT, failed(result=f"Claude AI usage limit reached|{SOON}"))["parked_until"] == "2026-11-15T13:00:00.000Z"
+    )
 
 
 OLDER = {"api_error_status": None, "terminal_reason": None}
@@ -168,7 +218,7 @@ OLDER = {"api_error_status": None, "terminal_reason": None}
         ("You've hit your session limit", None),
         (f"Claude AI usage limit reached|{SOON - 7200}", None),
     ],
-)  # fmt: skip
+)
 def test_limits_in_the_words_of_older_versions(words: str, until: str | None) -> None:
     told = read(INIT, failed(**{**OLDER, "result": words}))
     assert told.get("parked_until") == until
@@ -179,17 +229,23 @@ def test_limits_in_the_words_of_older_versions(words: str, until: str | None) ->
     ("words", "again", "limited"),
     [
         ('API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', True, False),
-        ('API Error: 429 {"type":"error","error":{"type":"rate_limit_error","message":"too many requests"}}', True, True),
+        (
+            'API Error: 429 {"type":"error","error":{"type":"rate_limit_error","message":"too many requests"}}',
+            True,
+            True,
+        ),
         ("API Error: Request rejected (429) · too many requests", True, True),
         ('API Error: 400 {"error":{"message":"this model does not exist"}}', False, False),
         ("API Error: Connection error.", True, False),
         ("Invalid API key · Please run /login", False, False),
         ("it says 529 somewhere", False, False),
     ],
-)  # fmt: skip
+)
 def test_refusals_in_the_words_of_older_versions(words: str, again: bool, limited: bool) -> None:
     told = read(INIT, failed(**{**OLDER, "result": words}))
-    assert (told["verdict"], told["transient"], told.get("limited", False)) == ("ERROR", again, limited) and told["summary"] == words
+    assert (told["verdict"], told["transient"], told.get("limited", False)) == ("ERROR", again, limited) and told[
+        "summary"
+    ] == words
 
 
 @pytest.mark.parametrize("event", [limit(SOON - 7200), limit(SOON, "allowed_warning"), {"type": "rate_limit_event"}])
@@ -201,11 +257,15 @@ def test_a_limit_that_is_over_or_does_not_say_when_is_tried_again(event: dict[st
 @pytest.mark.parametrize(
     ("changes", "again"),
     [
-        ({"api_error_status": 529}, True), ({"api_error_status": 500}, True), ({"api_error_status": 400}, False), ({"api_error_status": 401}, False),
-        ({"api_error_status": 404}, False), ({"api_error_status": None, "result": "API Error: Connection to the API was lost (ECONNRESET)."}, True),
+        ({"api_error_status": 529}, True),
+        ({"api_error_status": 500}, True),
+        ({"api_error_status": 400}, False),
+        ({"api_error_status": 401}, False),
+        ({"api_error_status": 404}, False),
+        ({"api_error_status": None, "result": "API Error: Connection to the API was lost (ECONNRESET)."}, True),
         ({"api_error_status": None, "result": "API Error: JSON Parse error: Expected '}'"}, False),
     ],
-)  # fmt: skip
+)
 def test_what_may_pass_is_tried_again_and_nothing_else(changes: dict[str, Any], again: bool) -> None:
     told = read(INIT, failed(**changes))
     assert told["verdict"] == "ERROR" and told["transient"] is again and told["summary"]
@@ -237,15 +297,41 @@ def test_several_results_of_one_program_add_up() -> None:
 
 
 @pytest.mark.parametrize("strange", [5, "text", None, {"a": 1}, [None, 3]])
-@pytest.mark.parametrize("field", ["errors", "result", "terminal_reason", "api_error_status", "modelUsage", "permission_denials", "model_usage_since_last_result"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "errors",
+        "result",
+        "terminal_reason",
+        "api_error_status",
+        "modelUsage",
+        "permission_denials",
+        "model_usage_since_last_result",
+    ],
+)
 def test_a_failure_with_strange_fields_is_still_one(field: str, strange: Any) -> None:
     assert read(INIT, {**failed(), field: strange})["verdict"] == "ERROR"
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(["type", "subtype", "result", "is_error", "modelUsage", "errors", "tasks"]), st.one_of(
-    st.none(), st.booleans(), st.integers(), st.text(max_size=20), st.sampled_from(["result", "system", "init", "DONE: x"]),
-    st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=3), st.one_of(st.none(), st.integers(), st.text(max_size=3)), max_size=2),
-)), max_size=5))  # fmt: skip
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["type", "subtype", "result", "is_error", "modelUsage", "errors", "tasks"]),
+            st.one_of(
+                st.none(),
+                st.booleans(),
+                st.integers(),
+                st.text(max_size=20),
+                st.sampled_from(["result", "system", "init", "DONE: x"]),
+                st.lists(st.integers(), max_size=2),
+                st.dictionaries(
+                    st.text(max_size=3), st.one_of(st.none(), st.integers(), st.text(max_size=3)), max_size=2
+                ),
+            ),
+        ),
+        max_size=5,
+    )
+)
 def test_no_stream_makes_it_fall_over(events: list[Any]) -> None:
     """A verdict and a reason, whatever comes."""
     told = read(*events)
@@ -282,10 +368,15 @@ def test_an_interrupted_session_is_resumed() -> None:
     [
         "",
         "claude: command not found\n",
-        lines({**failed(terminal_reason=None, result=None), "errors": [f"No conversation found with session ID: {SESSION}"]}),
+        lines(
+            {
+                **failed(terminal_reason=None, result=None),
+                "errors": [f"No conversation found with session ID: {SESSION}"],
+            }
+        ),
         lines({**INIT, "session_id": "../../etc"}),
     ],
-)  # fmt: skip
+)
 def test_where_there_is_no_session_it_starts_over(earlier: str) -> None:
     told = ClaudeAgent("").launch(job(earlier=earlier, start=2))
     assert "--resume" not in told["argv"] and told["stdin"] == "the prompt"
@@ -297,7 +388,8 @@ def test_a_session_that_is_gone_is_tried_afresh() -> None:
 
 
 def test_options_come_from_the_spelling_then_from_the_role() -> None:
-    asked = role(model="sonnet", **{"effort": "low", "permissionMode": "plan", "max-turns": 5, "color": "red"})
+    own: dict[str, Any] = {"effort": "low", "permissionMode": "plan", "max-turns": 5, "color": "red"}
+    asked = role(model="sonnet", **own)
     words = argv("model=opus,max-turns=40", role=asked)
     for pair in (["--model", "opus"], ["--effort", "low"], ["--permission-mode", "plan"], ["--max-turns", "40"]):
         assert pair == words[words.index(pair[0]) :][:2]
@@ -313,10 +405,19 @@ def test_options_come_from_the_spelling_then_from_the_role() -> None:
         ("", ["Read", "mcp__db__query"], "Read", ["Read", "mcp__db__query"]),
         ("", [], "", []),
         ("tools=default", ["read"], "", []),
-        ("tools=Read,Bash(git log,git diff),allow=Bash(make:*)", ["read"], "Read,Bash", ["Read", "Bash(git log,git diff)", "Bash(make:*)"]),
+        ("tools=Read,Bash,allow=Bash(make:*)", [], "Read,Bash", ["Read", "Bash(make:*)"]),
+        ("allow=Bash(make:*)", ["read", "run"], "Read,Bash", ["Read", "Bash(make:*)"]),
+        (
+            "tools=Read,Bash(git log,git diff),allow=Bash(make:*)",
+            ["read"],
+            "Read,Bash",
+            ["Read", "Bash(git log,git diff)", "Bash(make:*)"],
+        ),
     ],
-)  # fmt: skip
-def test_tools_of_the_role_are_there_and_need_no_permission(words: str, tools: list[str], there: str, allowed: list[str]) -> None:
+)
+def test_tools_of_the_role_are_there_and_need_no_permission(
+    words: str, tools: list[str], there: str, allowed: list[str]
+) -> None:
     made = argv(words, role=role(tools))
     assert (made[made.index("--tools") + 1] if "--tools" in made else "") == there
     assert (made[made.index("--allowedTools") + 1 :] if "--allowedTools" in made else []) == allowed
@@ -324,15 +425,27 @@ def test_tools_of_the_role_are_there_and_need_no_permission(words: str, tools: l
 
 def test_the_lesser_amount_of_money_holds() -> None:
     assert "--max-budget-usd" not in argv()
-    for words, figure, dollars in (("budget=2.5", None, "2.5"), ("", 500_000, "0.5"), ("budget=2.5", 3_000_000, "2.5"), ("budget=4", 3_000_000, "3")):
+    for words, figure, dollars in (
+        ("budget=2.5", None, "2.5"),
+        ("", 500_000, "0.5"),
+        ("budget=2.5", 3_000_000, "2.5"),
+        ("budget=4", 3_000_000, "3"),
+    ):
         made = argv(words, figure=figure)
         assert made[made.index("--max-budget-usd") + 1] == dollars
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [("modle=opus", "did you mean 'model'"), ("effort=huge", "low"), ("max-turns=0", "40"), ("budget=free", "40"), ("opus", "known"), ("model=", "leave it out")],
-)  # fmt: skip
+    [
+        ("modle=opus", "did you mean 'model'"),
+        ("effort=huge", "low"),
+        ("max-turns=0", "40"),
+        ("budget=free", "40"),
+        ("opus", "known"),
+        ("model=", "leave it out"),
+    ],
+)
 def test_options_that_mean_nothing_are_refused(words: str, hint: str) -> None:
     with pytest.raises(BadInput) as refused:
         ClaudeAgent(words)

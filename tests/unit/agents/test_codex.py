@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenuto.agents.codex import CodexAgent, follow, is_kept
+from tenuto.core.records.action import Reply
 from tenuto.errors import BadInput
-from tests.unit.agents.jobs import Job, ended, recorded
+from tests.unit.agents.jobs import ended, job, recorded
 
 THREAD = follow(recorded("codex-killed")).name
 
 
-def read(name: str, exit_code: int | None = 0, earlier: str = "", errors: str = "", **more: Any) -> dict[str, Any]:
+def read(name: str, exit_code: int | None = 0, earlier: str = "", errors: str = "", **more: Any) -> Reply:
     text = recorded(name) if name else ""
-    return CodexAgent("").read(Job(earlier, errors), ended(exit_code, **more), text)
+    return CodexAgent("").reply(job(earlier, errors), ended(exit_code, **more), text)
 
 
 def keep_thread(home: Path) -> None:
@@ -30,9 +31,12 @@ def keep_thread(home: Path) -> None:
 
 def test_a_completed_turn_has_its_last_message_as_reply_and_all_its_tokens() -> None:
     assert read("codex-done") == {
-        "verdict": "DONE", "summary": "wrote it", "transient": False,
-        "usage": {"tokens": 13340}, "reply": "All written.\n\nDONE: wrote it",
-    }  # fmt: skip
+        "verdict": "DONE",
+        "summary": "wrote it",
+        "transient": False,
+        "usage": {"tokens": 13340},
+        "text": "All written.\n\nDONE: wrote it",
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,66 +85,90 @@ def test_what_it_said_on_standard_error_explains_a_bad_start() -> None:
 def test_a_stream_that_is_cut_anywhere_is_never_done(cut: int) -> None:
     """Only turn.completed, the last line, makes the reply count."""
     text = recorded("codex-done")
-    told = CodexAgent("").read(Job(), ended(), text[:cut])
+    told = CodexAgent("").reply(job(), ended(), text[:cut])
     assert (told["verdict"] == "DONE") == (cut >= len(text.rstrip()))
 
 
-@given(st.lists(st.one_of(st.text(max_size=20), st.sampled_from(['[1]', '"x"', '{"type": 7}', '{"type":"turn.failed"}', "null"])), max_size=5))
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=20), st.sampled_from(["[1]", '"x"', '{"type": 7}', '{"type":"turn.failed"}', "null"])
+        ),
+        max_size=5,
+    )
+)
 def test_lines_that_are_no_events_do_not_make_it_done_or_fail(noise: list[str]) -> None:
     said = recorded("codex-done").splitlines()
-    told = CodexAgent("").read(Job(), ended(), "\n".join([*noise, *said, *[line for line in noise if "type" not in line]]))
+    told = CodexAgent("").reply(
+        job(), ended(), "\n".join([*noise, *said, *[line for line in noise if "type" not in line]])
+    )
     assert told["verdict"] == "DONE"
-    assert CodexAgent("").read(Job(), ended(), "\n".join(noise))["verdict"] == "ERROR"
+    assert CodexAgent("").reply(job(), ended(), "\n".join(noise))["verdict"] == "ERROR"
 
 
 def test_a_message_without_a_completed_turn_is_no_reply() -> None:
     said = [line for line in recorded("codex-done").splitlines() if '"agent_message"' in line]
-    assert CodexAgent("").read(Job(), ended(), "\n".join(said))["verdict"] == "ERROR"
+    assert CodexAgent("").reply(job(), ended(), "\n".join(said))["verdict"] == "ERROR"
 
 
 def test_a_warning_on_the_way_does_not_spoil_a_completed_turn() -> None:
     warned = '{"type":"error","message":"Reconnecting... 1/5"}\n'
-    told = CodexAgent("").read(Job(), ended(), warned + recorded("codex-done"))
+    told = CodexAgent("").reply(job(), ended(), warned + recorded("codex-done"))
     assert told["verdict"] == "DONE"
 
 
 def test_tokens_that_an_earlier_attempt_of_the_thread_reported_are_not_charged_twice() -> None:
     asked = recorded("codex-resumed")
     later = asked.replace('"input_tokens":', '"input_tokens":1')
-    before, after = (CodexAgent("").read(Job(), ended(), text)["usage"]["tokens"] for text in (asked, later))
-    assert CodexAgent("").read(Job(asked), ended(), later)["usage"] == {"tokens": after - before}
-    assert CodexAgent("").read(Job(recorded("codex-done")), ended(), later)["usage"] == {"tokens": after}
-    assert CodexAgent("").read(Job(recorded("codex-killed")), ended(), asked)["usage"] == {"tokens": before}
-    assert CodexAgent("").read(Job(later), ended(), asked)["usage"] == {"tokens": before}, "0.60 counts each turn for itself"
+    before, after = (CodexAgent("").reply(job(), ended(), text)["usage"]["tokens"] for text in (asked, later))
+    assert CodexAgent("").reply(job(asked), ended(), later)["usage"] == {"tokens": after - before}
+    assert CodexAgent("").reply(job(recorded("codex-done")), ended(), later)["usage"] == {"tokens": after}
+    assert CodexAgent("").reply(job(recorded("codex-killed")), ended(), asked)["usage"] == {"tokens": before}
+    assert CodexAgent("").reply(job(later), ended(), asked)["usage"] == {"tokens": before}, (
+        "0.60 counts each turn for itself"
+    )
 
 
 def test_events_of_a_version_that_is_too_old_are_named() -> None:
-    told = CodexAgent("").read(Job(), ended(), '{"id":"0","msg":{"type":"agent_message","message":"DONE: wrote it"}}')
+    told = CodexAgent("").reply(job(), ended(), '{"id":"0","msg":{"type":"agent_message","message":"DONE: wrote it"}}')
     assert told["verdict"] == "ERROR" and "0.60 or newer" in told["summary"]
 
 
 def test_a_fresh_start_gets_the_whole_prompt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    told = CodexAgent("model=gpt-5.5,effort=high,sandbox=read-only,network=on,profile=work").launch(Job())
+    told = CodexAgent("model=gpt-5.5,effort=high,sandbox=read-only,network=on,profile=work").launch(job())
     assert told["stdin"] == "do it"
     assert told["argv"] == [
-        "codex", "exec", "-p", "work", "--json", "--skip-git-repo-check", "-m", "gpt-5.5", "-c", 'sandbox_mode="read-only"',
-        "-c", "sandbox_workspace_write.network_access=true", "-c", 'model_reasoning_effort="high"', "-",
-    ]  # fmt: skip
+        "codex",
+        "exec",
+        "-p",
+        "work",
+        "--json",
+        "--skip-git-repo-check",
+        "-m",
+        "gpt-5.5",
+        "-c",
+        'sandbox_mode="read-only"',
+        "-c",
+        "sandbox_workspace_write.network_access=true",
+        "-c",
+        'model_reasoning_effort="high"',
+        "-",
+    ]
 
 
 def test_an_interrupted_attempt_goes_on_in_its_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     keep_thread(tmp_path)
-    told = CodexAgent("").launch(Job(recorded("codex-killed")))
+    told = CodexAgent("").launch(job(recorded("codex-killed")))
     assert told["stdin"] == "go on"
     assert told["argv"][-3:] == ["resume", THREAD, "-"]
-    assert told["argv"][:-3] == CodexAgent("").launch(Job())["argv"][:-1], "with the same options as a fresh start"
+    assert told["argv"][:-3] == CodexAgent("").launch(job())["argv"][:-1], "with the same options as a fresh start"
 
 
 def test_a_thread_that_is_gone_is_started_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    told = CodexAgent("").launch(Job(recorded("codex-killed")))
+    told = CodexAgent("").launch(job(recorded("codex-killed")))
     assert told["stdin"] == "do it"
     assert "resume" not in told["argv"]
 
@@ -166,34 +194,36 @@ def test_a_thread_s_name_is_no_pattern(tmp_path: Path, thread: str) -> None:
     ],
 )
 def test_a_role_s_model_is_taken_unless_it_is_another_agent_s(model: str, more: dict[str, Any], taken: bool) -> None:
-    job = Job()
-    job.role = {"file": "r.md", "model": model, "extra": {}, **more}
-    assert (model in CodexAgent("").launch(job)["argv"]) is taken
-    spelled = CodexAgent("model=gpt-6").launch(job)["argv"]
+    plan = job()
+    plan.role = {"file": "r.md", "model": model, "extra": {}, **more}
+    assert (model in CodexAgent("").launch(plan)["argv"]) is taken
+    spelled = CodexAgent("model=gpt-6").launch(plan)["argv"]
     assert "gpt-6" in spelled and model not in spelled, "what is spelled out counts more"
 
 
 def test_a_role_that_names_nobody_has_claudes_options_only() -> None:
     """`effort: max` is a word of Claude Code; Codex, which does not know it, plays the role all the same."""
-    job = Job()
-    job.role = {"file": "r.md", "model": "", "extra": {"effort": "max", "sandbox": "danger-full-access"}}
-    assert CodexAgent("").launch(job)["argv"] == CodexAgent("").launch(Job())["argv"]
+    plan = job()
+    plan.role = {"file": "r.md", "model": "", "extra": {"effort": "max", "sandbox": "danger-full-access"}}
+    assert CodexAgent("").launch(plan)["argv"] == CodexAgent("").launch(job())["argv"]
 
 
-def test_folders_that_its_sandbox_closes_are_opened_for_outputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_folders_that_its_sandbox_closes_are_opened_for_outputs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The staged pipelines write below .agents/, which is read-only to Codex; what the user opened stays open."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    job = Job()
-    job.files = ("docs/a.md", ".agents/tmp/phases/plan.md", ".agents/tmp/phases/*.md")
+    plan = job()
+    plan.files = ("docs/a.md", ".agents/tmp/phases/plan.md", ".agents/tmp/phases/*.md")
     word = 'sandbox_workspace_write.writable_roots=["/repository/.agents/tmp/phases"]'
-    assert word in CodexAgent("").launch(job)["argv"]
+    assert word in CodexAgent("").launch(plan)["argv"]
     (tmp_path / "config.toml").write_text('[sandbox_workspace_write]\nwritable_roots = ["/var/cache"]\n')
-    assert word.replace("[", '["/var/cache", ', 1) in CodexAgent("").launch(job)["argv"]
+    assert word.replace("[", '["/var/cache", ', 1) in CodexAgent("").launch(plan)["argv"]
     (tmp_path / "config.toml").write_text("sandbox_workspace_write = 1 [")
-    assert word in CodexAgent("").launch(job)["argv"], "settings that nobody can read"
-    assert word not in CodexAgent("sandbox=read-only").launch(job)["argv"]
-    job.files = ("docs/a.md",)
-    assert "writable_roots" not in " ".join(CodexAgent("").launch(job)["argv"])
+    assert word in CodexAgent("").launch(plan)["argv"], "settings that nobody can read"
+    assert word not in CodexAgent("sandbox=read-only").launch(plan)["argv"]
+    plan.files = ("docs/a.md",)
+    assert "writable_roots" not in " ".join(CodexAgent("").launch(plan)["argv"])
 
 
 @pytest.mark.parametrize("words", ["modle=x", "sandbox=none", "model", "effort=max effort"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.agents.limits import judge, resets
+from tenuto.agents.command import judge, resets
 from tenuto.core.times import milliseconds
 
 AT = "2026-11-15T11:21:40.500Z"
@@ -15,7 +15,10 @@ AT = "2026-11-15T11:21:40.500Z"
 @pytest.mark.parametrize(
     ("words", "until"),
     [
-        ("You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at 2:21 PM.", "2026-11-15T12:22:00.000Z"),
+        (
+            "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro) or try again at 2:21 PM.",
+            "2026-11-15T12:22:00.000Z",
+        ),
         ("You've hit your usage limit. Try again at 1:00 AM.", "2026-11-15T23:01:00.000Z"),
         ("You've hit your usage limit. Try again at Nov 18th, 2026 3:45 PM.", "2026-11-18T13:46:00.000Z"),
         ("You've hit your usage limit. Try again in 3 days 4 hours 5 minutes.", "2026-11-18T15:26:41.500Z"),
@@ -25,7 +28,7 @@ AT = "2026-11-15T11:21:40.500Z"
         ("usage limit reached, resets 3pm (UTC)", "2026-11-15T15:01:00.000Z"),
         ("429: limit resets at 2026-11-15T14:00:00Z", "2026-11-15T14:00:00.000Z"),
     ],
-)  # fmt: skip
+)
 def test_a_limit_that_says_when_it_ends_parks_until_then(words: str, until: str) -> None:
     told = judge(words, AT)
     assert (told["parked_until"], told["transient"], told["verdict"]) == (until, False, "ERROR")

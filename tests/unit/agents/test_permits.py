@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.agents.permits import PERMITS, allowed, choose, inside
+from tenuto.agents.acp_program import PERMITS, allowed, choose, inside
 
 KINDS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other", None, 7)
 
@@ -35,8 +35,19 @@ def test_edits_below_the_work_directory_are_allowed(root: Path, path: str) -> No
 
 
 @pytest.mark.parametrize(
-    "path", ["../other/a", "/etc/passwd", "way-out/a", "src/../../x", ".git/config", "sub/.git/hooks/x", ".GIT/x", ".tenuto/config.yaml", "a\0b"]
-)  # fmt: skip
+    "path",
+    [
+        "../other/a",
+        "/etc/passwd",
+        "way-out/a",
+        "src/../../x",
+        ".git/config",
+        "sub/.git/hooks/x",
+        ".GIT/x",
+        ".tenuto/config.yaml",
+        "a\0b",
+    ],
+)
 def test_whatever_leads_out_or_into_the_repository_s_own_folders_is_rejected(root: Path, path: str) -> None:
     assert not allowed("edits", edit("src/a.py", path), str(root))
     assert inside(path, str(root)) is None

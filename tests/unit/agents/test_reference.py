@@ -1,17 +1,18 @@
-"""docs/reference/agents.md says what the code does: every kind, every option, the words that each may be, what is reported."""
+"""docs/reference/agents.md says what the code does: every kind, every option, the words that each may be, what is
+reported."""
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-from tenuto.agents.crew import INSTALLED, KINDS, Crew
+from tenuto.agents import acp, claude, codex
+from tenuto.agents.roster import INSTALLED, KINDS, Roster
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "agents.md").read_text()
-WITH_OPTIONS = [kind for kind, (module, _) in KINDS.items() if hasattr(importlib.import_module(module), "OPTIONS")]
+SHAPES = {"claude": claude.OPTIONS, "codex": codex.OPTIONS, "acp": acp.OPTIONS}
 
 
 def section(kind: str) -> str:
@@ -30,9 +31,9 @@ def test_every_kind_has_a_section_and_stands_in_the_table(kind: str) -> None:
     assert f"(#{kind})" in PAGE.partition("\nOptions stand")[0]
 
 
-@pytest.mark.parametrize("kind", WITH_OPTIONS)
+@pytest.mark.parametrize("kind", SHAPES)
 def test_every_option_is_there_with_the_words_it_may_be(kind: str) -> None:
-    known = importlib.import_module(KINDS[kind][0]).OPTIONS
+    known = SHAPES[kind]
     described = rows(section(kind))
     assert list(described) == list(known)
     for name, shape in known.items():
@@ -44,7 +45,7 @@ def test_every_option_is_there_with_the_words_it_may_be(kind: str) -> None:
 def test_what_is_reported_is_told(kind: str, units: tuple[str, ...]) -> None:
     row = next(line for line in PAGE.splitlines() if line.startswith(f"| [`{kind}`]"))
     told = row.split("|")[4]
-    assert Crew(kind).named(kind).reports == units
+    assert Roster(kind).named(kind).reports == units
     assert ("tokens" in told, "money" in told) == ("tokens" in units, "micro_usd" in units)
 
 
@@ -56,6 +57,6 @@ def test_auto_names_the_programs_in_their_order() -> None:
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 def test_the_variables_of_a_kind_are_told(kind: str) -> None:
     told = section(kind).partition("Variables:")[2]
-    for pattern in Crew(kind).named(kind).environment:
+    for pattern in Roster(kind).named(kind).environment:
         general = any(word in pattern.lower() for word in ("proxy", "ssl_cert", "ca_certs"))
         assert general or f"`{pattern}`" in told, pattern

@@ -65,7 +65,7 @@ def render(run: Any, repo: Any) -> dict[str, bytes]:
     return {f"docs/{run['id']}.json": pretty(shown).encode()}
 
 
-def read(run: Any, path: str, before: bytes, after: bytes) -> list[Any]:
+def read(run: Any, path: str, before: bytes, after: bytes, around: Any) -> list[Any]:
     old, new = loads_strict(before), loads_strict(after)
     if new.get("status") != old.get("status"):
         raise Refused("not-yours", "the status is changed by commands only")
@@ -83,13 +83,14 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plain = SimpleNamespace(
         name="plain",
         missing="rewrite",
+        stand_in={},
+        dispensable=(),
         render=render,
         read=read,
         log=log,
         paths=lambda run, repo: list(render(run, repo)),
     )
-    monkeypatch.setitem(sys.modules, "tenuto.dialects.plain", plain)  # type: ignore[arg-type]
-    monkeypatch.setattr("tenuto.workspace.open.DIALECTS", ("plain",))
+    monkeypatch.setattr("tenuto.workspace.workspace.Views", lambda: {"plain": plain})
     home = tmp_path / "project"
     (home / ".git").mkdir(parents=True)
     (home / ".git" / "HEAD").touch()
@@ -101,23 +102,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def workspace(repository: Path) -> Iterator[tenuto.Workspace]:
     opened = tenuto.open(str(repository), clock=ticking(), by="ada")
     yield opened
-    opened.journal.close()  # type: ignore[attr-defined]
+    opened.journal.close()
 
 
 def start(workspace: tenuto.Workspace, run: str, *, shown: bool = True, **told: Any) -> None:
     dialects = {"plain": {"tree": ""}} if shown else {}
     with workspace.turn() as turn:
-        turn.do(
-            run,
-            {
-                "do": "StartRun",
-                "run": run,
-                "name": run,
-                "pipeline": {"name": "poc", "hash": None},
-                "dialects": dialects,
-                **told,
-            },
-        )  # type: ignore[typeddict-item]
+        begin: Any = {"do": "StartRun", "run": run, "name": run, "pipeline": {"name": "poc", "hash": None}}
+        begin |= {"dialects": dialects, **told}
+        turn.do(run, begin)
         turn.do_repo({"do": "MakeCurrent", "run": run})
 
 

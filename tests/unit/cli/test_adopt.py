@@ -13,19 +13,28 @@ from tests.unit.flow.test_adoption import SEED
 from tests.unit.staged.test_adoption import ADOPTED
 
 FEATURE: Any = {
-    "currentFeature": {"name": "oauth-login", "description": "Sign in", "phase": "spec", "startedAt": "2025-01-01T00:00:00Z"},
-    "phases": {"discovery": "completed", "spec": "in_progress"}, "tasks": [],
-}  # fmt: skip
+    "currentFeature": {
+        "name": "oauth-login",
+        "description": "Sign in",
+        "phase": "spec",
+        "startedAt": "2025-01-01T00:00:00Z",
+    },
+    "phases": {"discovery": "completed", "spec": "in_progress"},
+    "tasks": [],
+}
 FILES: Any = {
     ".ai-workspace/TICKET-123/flow-state.json": SEED,
     ".agents/tmp/state.json": ADOPTED,
     ".feature-state.json": FEATURE,
     "docs/orchestrator/context/tasks/dark-mode/manifest.json": {
-        "name": "Dark mode", "mode": "standard", "workflow": "orchestrate", "status": "running",
+        "name": "Dark mode",
+        "mode": "standard",
+        "workflow": "orchestrate",
+        "status": "running",
         "created_at": "2025-01-01T00:00:00Z",
     },
     "docs/orchestrator/context/tasks/old-one/metadata.json": {"name": "Old one", "status": "in-progress"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def full(workspace: tenuto.Workspace, run: str) -> str:
         turn.store(run, "picture", "docs/picture.bin", BIG)
         turn.store(run, "plan", "docs/plan.md", "# Grüße \x1b[31m\n".encode())
         turn.tx.index(run, "plan", "docs/plan.md", [("Grüße", "from the plan")])
-        turn.tx.put_note("adopted", "yes")
+        turn.tx.put_marker("adopted", "yes")
     start(workspace, "second", shown=False)
     with workspace.turn() as turn:
         turn.do("second", {"do": "Note", "text": "seen", "key": "once"})
@@ -66,12 +66,12 @@ def test_a_backup_read_back_knows_all_that_was_known(
     opened = tenuto.open(".", clock=ticking())
     with opened.journal.read() as reader:
         assert [found["text"] for found in reader.search("Grüße", 5)] == ["from the plan"]
-        assert reader.note("adopted") == "yes"
+        assert reader.marker("adopted") == "yes"
         assert reader.load_repo()["current"] == "second"
         assert reader.has_key("second", "once")
     with opened.turn() as turn:
         turn.do(full, {"do": "DecideGate", "decision": "approve", "who": "ada"})
-    opened.journal.close()  # type: ignore[attr-defined]
+    opened.journal.close()
     assert say("verify").status == 0
 
 
@@ -82,12 +82,14 @@ def test_importing_again_takes_nothing_and_a_second_journal_can_be_merged(
     assert say("import", "backup.jsonl").out == "everything in it is here already\n"
     other = tenuto.open(str(elsewhere), clock=ticking())
     start(other, "third", shown=False)
-    other.journal.close()  # type: ignore[attr-defined]
+    other.journal.close()
     assert say("-C", str(elsewhere), "import", str(Path("backup.jsonl").absolute())).status == 0
 
 
 @pytest.mark.parametrize("agent", ["CLAUDECODE", "TENUTO_ATTEMPT"])
-def test_an_agent_reads_no_backup_back(say: Say, full: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, agent: str) -> None:
+def test_an_agent_reads_no_backup_back(
+    say: Say, full: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
     """It could have written one, with every gate approved in it."""
     assert say("export", "-o", "backup.jsonl").status == 0
     monkeypatch.setenv(agent, "1")
@@ -128,7 +130,7 @@ def test_a_file_that_another_run_shows_here_is_refused_by_name(
     start(other, "third", shown=False)
     with other.turn() as turn:
         turn.store("third", "plan", "docs/plan.md", b"theirs")
-    other.journal.close()  # type: ignore[attr-defined]
+    other.journal.close()
     refused = say("-C", str(elsewhere), "import", str(Path("backup.jsonl").absolute()))
     assert refused.status == 4
     assert "docs/plan.md is shown from run third here" in refused.err
@@ -153,15 +155,38 @@ def _resealed(records: list[Any]) -> bytes:
         (lambda r: [b"\xff\n"], "line 1 is no record"),
         (lambda r: [b"{}\n"], "line 1 is no record"),
         (lambda r: _resealed([*r[:2], *r[3:]]).splitlines(True), "comes where event 1"),
-        (lambda r: _resealed([x for x in r if x.get("seq") != 3 or x["kind"] != "event"]).splitlines(True), "comes where"),
-        (lambda r: _resealed([x for x in r if x.get("run") != "second" or x.get("seq") != 2]).splitlines(True), "a part of it"),
-        (lambda r: _resealed([x | {"digest": "00"} if x["kind"] == "event" else x for x in r]).splitlines(True), "not what was written"),
-        (lambda r: _resealed([x | {"text": "no"} if x["kind"] == "blob" else x for x in r]).splitlines(True), "not what was stored"),
-        (lambda r: _resealed([x | {"base64": "AA=="} if x["kind"] == "object" else x for x in r]).splitlines(True), "not what was stored"),
-        (lambda r: _resealed([x | {"text": "no"} if x["kind"] == "render" and "text" in x else x for x in r]).splitlines(True), "not what was written"),
-        (lambda r: _resealed([{k: v for k, v in x.items() if k != "path"} for x in r]).splitlines(True), "is not whole"),
+        (
+            lambda r: _resealed([x for x in r if x.get("seq") != 3 or x["kind"] != "event"]).splitlines(True),
+            "comes where",
+        ),
+        (
+            lambda r: _resealed([x for x in r if x.get("run") != "second" or x.get("seq") != 2]).splitlines(True),
+            "a part of it",
+        ),
+        (
+            lambda r: _resealed([x | {"digest": "00"} if x["kind"] == "event" else x for x in r]).splitlines(True),
+            "not what was written",
+        ),
+        (
+            lambda r: _resealed([x | {"text": "no"} if x["kind"] == "blob" else x for x in r]).splitlines(True),
+            "not what was stored",
+        ),
+        (
+            lambda r: _resealed([x | {"base64": "AA=="} if x["kind"] == "object" else x for x in r]).splitlines(True),
+            "not what was stored",
+        ),
+        (
+            lambda r: _resealed(
+                [x | {"text": "no"} if x["kind"] == "render" and "text" in x else x for x in r]
+            ).splitlines(True),
+            "not what was written",
+        ),
+        (
+            lambda r: _resealed([{k: v for k, v in x.items() if k != "path"} for x in r]).splitlines(True),
+            "is not whole",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_backup_is_refused_and_nothing_is_taken(
     damage: Any, words: str, say: Say, full: str, elsewhere: Path
 ) -> None:
@@ -210,10 +235,9 @@ def test_a_file_is_written_whole_or_not_at_all(say: Say, full: str, repository: 
 def test_a_backup_writes_no_file_that_tenuto_would_not(path: str, workspace: tenuto.Workspace, run: str) -> None:
     """Append-only files are written wherever the journal says that they lie; a backup may come from anybody."""
     from tenuto.errors import Damaged
-    from tenuto.stores.backup import Import
 
-    with pytest.raises(Damaged, match="no file that Tenuto writes"), workspace.journal.write():
-        Import(workspace.journal.connection()).take({"kind": "log", "path": path, "text": "x"})  # type: ignore[attr-defined]
+    with pytest.raises(Damaged, match="no file that Tenuto writes"), workspace.journal.write() as tx:
+        tx.importing().take({"kind": "log", "path": path, "text": "x"})
     with workspace.turn() as turn:
         turn.run(run)
     assert not Path(path).exists()

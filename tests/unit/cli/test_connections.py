@@ -1,4 +1,5 @@
-"""doctor, on agent programs: version, login, hook settings, plugin; each with its fix, and nothing asked over a network."""
+"""doctor, on agent programs: version, login, hook settings, plugin; each with its fix, and nothing asked over a
+network."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.connections import OLDEST
-from tenuto.hosts.settings import HOSTS
+from tenuto.hooks.connections import OLDEST
+from tenuto.hooks.setup import HOSTS
 
 Say = Callable[..., Any]
 
@@ -73,7 +74,9 @@ def test_every_program_is_known_by_its_own_words(name: str, say: Say, home: Path
     assert entry["message"] == f"{OLDEST[name]}, and no login was found"
 
 
-def test_a_key_that_the_program_does_not_read_is_no_login(say: Say, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_the_program_does_not_read_is_no_login(
+    say: Say, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Codex 0.166 sends nothing of OPENAI_API_KEY; it reads CODEX_API_KEY."""
     install(home, "codex", "echo codex-cli 0.166.0")
     monkeypatch.setenv("OPENAI_API_KEY", "x")
@@ -90,8 +93,10 @@ def test_old_programs_and_broken_ones(say: Say, home: Path, monkeypatch: pytest.
     assert (entry["status"], entry["message"]) == ("note", "it does not tell its version: ended with 127")
 
 
-def test_a_program_that_takes_too_long_is_not_called_broken(say: Say, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenuto.drivers.connections._PATIENCE", 0.2)
+def test_a_program_that_takes_too_long_is_not_called_broken(
+    say: Say, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenuto.hooks.connections._PATIENCE", 0.2)
     install(home, "gemini", "exec sleep 20")
     [entry] = found(say, "gemini")
     assert "no answer within" in entry["message"] and "less to do" in entry["fix"]

@@ -16,7 +16,7 @@ import pytest
 import tenuto
 from tenuto.encoding import loads
 from tenuto.errors import Unwritable
-from tenuto.stores.redact import erase
+from tests.support.journals import database_of
 
 from .conftest import start
 from .test_verify import DATABASE
@@ -44,7 +44,7 @@ def leaked(workspace: tenuto.Workspace, run: str) -> str:
         turn.store(run, "log", "docs/log.txt", f"export KEY={SECRET}\n".encode())
         turn.store(run, "dump", "docs/dump.bin", b"\xff" * (1 << 18) + SECRET.encode())
         turn.tx.index(run, "log", "docs/log.txt", [("Keys", f"export KEY={SECRET}")])
-        turn.tx.put_note("last", SECRET)
+        turn.tx.put_marker("last", SECRET)
     for number in range(3):
         with workspace.turn() as turn:
             turn.do(run, {"do": "SetFlags", "flags": {"n": number}})
@@ -73,22 +73,22 @@ def test_the_text_is_gone_down_to_the_raw_bytes(
     assert [entry["seq"] for entry in say("show", leaked, "--json").data["events"]] == [
         entry["seq"] for entry in events
     ]
-    assert Path("docs/log.txt").read_text() == "export KEY=[forgotten]\n"
-    assert loads(Path("docs/dark-mode.json").read_bytes())["flags"]["token"] == "[forgotten]"
-    assert "- Noted used [forgotten] to log in\n" in Path("docs/history.md").read_text()
-    assert Path(".git/tenuto/quarantine/kept").read_text() == "theirs: [forgotten]"
+    assert Path("docs/log.txt").read_text() == "export KEY=[secret]\n"
+    assert loads(Path("docs/dark-mode.json").read_bytes())["flags"]["token"] == "[secret]"
+    assert "- Noted used [secret] to log in\n" in Path("docs/history.md").read_text()
+    assert Path(".git/tenuto/quarantine/kept").read_text() == "theirs: [secret]"
 
 
 def test_afterwards_the_run_goes_on_as_before(say: Say, workspace: tenuto.Workspace, leaked: str) -> None:
     """Artifacts are readable by their new hash, repeats are still recognised, search finds what is left."""
     say("forget", SECRET)
     shown = workspace.load(leaked)
-    assert say("show", "--sha256", shown["artifacts"]["log"]["sha256"]).out == "export KEY=[forgotten]\n"
+    assert say("show", "--sha256", shown["artifacts"]["log"]["sha256"]).out == "export KEY=[secret]\n"
     with workspace.turn() as turn:
-        assert turn.do(leaked, {"do": "Note", "text": "again", "key": "note:[forgotten]"}) == []
+        assert turn.do(leaked, {"do": "Note", "text": "again", "key": "note:[secret]"}) == []
         turn.do(leaked, {"do": "DecideGate", "decision": "approve", "who": "ada"})
         assert turn.tx.search("7f3a9", 5) == []
-        assert [found["text"] for found in turn.tx.search("forgotten", 5)] == ["export KEY=[forgotten]"]
+        assert [found["text"] for found in turn.tx.search("secret", 5)] == ["export KEY=[secret]"]
     assert workspace.load(leaked)["status"] == "running"
     assert say("verify", "--json").data["findings"] == []
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_forgotten_is_said(say: Say, workspace: tenuto.Workspace,
     start(workspace, "use-key-7f3a9", shown=False)
     refused = say("forget", "7f3a9")
     assert refused.status == 4
-    assert "name of run 'use-key-[forgotten]'" in refused.err
+    assert "name of run 'use-key-[secret]'" in refused.err
     assert say("forget", "abc").status == 2
     assert say("forget").status == 2, "no terminal, no question"
 
@@ -166,13 +166,13 @@ def test_all_that_was_said_in_one_event_can_be_forgotten(say: Say, workspace: te
     (noted,) = [e for e in say("show", leaked, "--json").data["events"] if e["event"]["type"] == "Noted"]
     assert say("forget", "--event", f"{leaked}:{noted['seq']}").status == 0
     after = say("show", leaked, "--since", str(noted["seq"] - 1), "--json").data["events"][0]["event"]
-    assert (after["text"], after["type"]) == ("[forgotten]", "Noted")
+    assert (after["text"], after["type"]) == ("[secret]", "Noted")
     assert "used" not in Path("docs/history.md").read_text()
     assert b"to log in" not in DATABASE.read_bytes()
     assert workspace.load(leaked)["status"] == before["status"]
     assert say("forget", "--event", f"{leaked}:1").status == 0
     first = say("show", leaked, "--json").data["events"][0]["event"]
-    assert (first["summary"], first["pipeline"]["name"], first["run"]) == ("[forgotten]", "poc", leaked)
+    assert (first["summary"], first["pipeline"]["name"], first["run"]) == ("[secret]", "poc", leaked)
     assert say("verify", "--json").data["findings"] == []
 
 
@@ -181,7 +181,7 @@ def test_forgetting_an_artifacts_event_takes_its_content(say: Say, workspace: te
     for name in ("log", "dump"):
         (seq,) = [e["seq"] for e in events if e["event"].get("name") == name]
         assert say("forget", "--event", f"{leaked}:{seq}").status == 0
-        assert Path(workspace.load(leaked)["artifacts"][name]["path"]).read_text() == "[forgotten]\n"
+        assert Path(workspace.load(leaked)["artifacts"][name]["path"]).read_text() == "[secret]\n"
     assert say("verify", "--json").data["findings"] == []
 
 
@@ -208,10 +208,10 @@ def test_without_room_nothing_is_forgotten_and_nothing_is_changed(say: Say, leak
 
 def test_without_room_to_rewrite_the_file_that_is_said(workspace: tenuto.Workspace, leaked: str) -> None:
     """The text is out of every record then, and the command can be repeated."""
-    db = workspace.journal.connection()  # type: ignore[attr-defined]
+    db = database_of(workspace)
     db.execute("BEGIN")  # SQLite rewrites no file inside a transaction: as good a reason as a full disk
     with pytest.raises(Unwritable, match="the text is out of every record; its old bytes are still in"):
-        erase(db, "journal.db")
+        workspace.journal.erase()
     db.execute("ROLLBACK")
 
 
@@ -236,6 +236,6 @@ def test_what_an_agent_wrote_and_a_run_took_in_is_forgotten_where_it_stands(
     with workspace.turn() as turn:
         turn.keep_file(run, "design", "docs/design.md")
     assert say("forget", SECRET).status == 0
-    assert path.read_text() == "the key is [forgotten], do not tell\n"
+    assert path.read_text() == "the key is [secret], do not tell\n"
     assert holders(repository) == []
     assert say("verify").status == 0

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Context
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.encoding import dumps, loads
-from tenuto.entrypoints import envelope, launch
+from tenuto.encoding import dumps, escape_json, escape_terminal, loads
+from tenuto.entrypoints import launch, speak
 from tenuto.entrypoints.cli.program import COMMANDS, program
-from tenuto.entrypoints.inert import inert, inert_json
 from tenuto.errors import BadInput, Conflict, Damaged, NotFound, Refused, SchemaSkew, TenutoError, Unwritable, Waiting
 
 Say = Callable[..., Any]
@@ -25,10 +25,19 @@ Say = Callable[..., Any]
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (TenutoError, 1), (Conflict, 1), (Damaged, 1), (Unwritable, 1), (BadInput, 2), (NotFound, 3), (Refused, 4),
-        (Waiting, 5), (SchemaSkew, 6), (KeyboardInterrupt, 130), (ZeroDivisionError, 1),
+        (TenutoError, 1),
+        (Conflict, 1),
+        (Damaged, 1),
+        (Unwritable, 1),
+        (BadInput, 2),
+        (NotFound, 3),
+        (Refused, 4),
+        (Waiting, 5),
+        (SchemaSkew, 6),
+        (KeyboardInterrupt, 130),
+        (ZeroDivisionError, 1),
     ],
-)  # fmt: skip
+)
 def test_every_failure_ends_with_its_own_status_and_is_told_in_both_ways(
     error: Any, status: int, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +60,7 @@ def test_a_refusal_says_what_why_and_what_now() -> None:
     error = Refused(
         "not-ready", "cannot start 'tests' in run dark-mode\nit waits for 'build'", "tenuto status dark-mode"
     )
-    assert envelope.explain(error) == (
+    assert speak.explain(error) == (
         "refused [not-ready]: cannot start 'tests' in run dark-mode\n"
         "  it waits for 'build'\n"
         "  try: tenuto status dark-mode\n"
@@ -96,7 +105,7 @@ def test_help_leads_with_examples_and_every_command_takes_json(name: str, say: S
 
 def test_every_command_of_the_table_is_there_and_says_what_it_does() -> None:
     for name, (_, line) in COMMANDS.items():
-        command = program.get_command(None, name)  # type: ignore[arg-type]
+        command = program.get_command(Context(program), name)
         assert command is not None and command.name == name
         assert command.help and line.endswith((".", "?")), name
 
@@ -133,22 +142,25 @@ def test_a_reader_that_goes_away_is_not_an_error_message(monkeypatch: pytest.Mon
 
 
 def test_a_system_error_says_what_to_do() -> None:
-    full = envelope.understand(OSError(28, os.strerror(28), "journal.db"))
+    full = speak.understand(OSError(28, os.strerror(28), "journal.db"))
     assert (full.code, full.retryable) == ("disk-full", True)
     assert "make room" in full.hint
-    assert envelope.understand(PermissionError(13, os.strerror(13), "journal.db")).code == "not-allowed"
+    assert speak.understand(PermissionError(13, os.strerror(13), "journal.db")).code == "not-allowed"
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=())))
 def test_no_stored_text_can_give_orders_to_a_terminal(text: str) -> None:
     """Escape sequences, C1 controls, direction marks and lone surrogates are shown, not obeyed."""
-    shown = inert(text)
+    shown = escape_terminal(text)
     assert not any(
-        ord(c) < 32 or 0x7F <= ord(c) <= 0x9F or c in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c" or 0xD800 <= ord(c) <= 0xDFFF
+        ord(c) < 32
+        or 0x7F <= ord(c) <= 0x9F
+        or c in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+        or 0xD800 <= ord(c) <= 0xDFFF
         for c in shown
-    )  # fmt: skip
+    )
     shown.encode()
-    packed = inert_json(dumps({"text": text}))
+    packed = escape_json(dumps({"text": text}))
     packed.encode()
     if not any(0xD800 <= ord(c) <= 0xDFFF for c in text):
         assert loads(packed) == {"text": text}
@@ -158,4 +170,4 @@ def test_no_stored_text_can_give_orders_to_a_terminal(text: str) -> None:
 
 def test_visible_text_of_any_script_stays_as_it_is() -> None:
     for text in ("Grüße, 日本語, עברית, family 👨‍👩‍👧", "plain ascii [not markup]"):
-        assert inert(text) == text
+        assert escape_terminal(text) == text

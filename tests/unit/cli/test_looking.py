@@ -16,10 +16,11 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import tenuto
-from tenuto.core import events, fold
-from tenuto.drivers.settings import read_settings
+from tenuto.core import fold
+from tenuto.core.records import events
 from tenuto.entrypoints.cli.terminal import Table, show
-from tenuto.entrypoints.sentences import SENTENCES, sentence
+from tenuto.show.sentences import SENTENCES, sentence
+from tenuto.workspace.settings import read_settings
 
 from .conftest import start
 
@@ -43,7 +44,9 @@ def test_init_says_where_the_journal_is_and_changes_nothing_the_second_time(say:
 
 
 @pytest.mark.parametrize("link", [".tenuto", ".tenuto/config.yaml"])
-def test_init_writes_nothing_where_a_link_leads(say: Say, repository: Path, tmp_path_factory: pytest.TempPathFactory, link: str) -> None:
+def test_init_writes_nothing_where_a_link_leads(
+    say: Say, repository: Path, tmp_path_factory: pytest.TempPathFactory, link: str
+) -> None:
     """A repository that somebody else made may hold a link out of itself."""
     outside = tmp_path_factory.mktemp("outside")
     (repository / link).parent.mkdir(exist_ok=True)
@@ -134,7 +137,10 @@ def test_a_name_that_is_no_text_is_not_found(say: Say, run: str) -> None:
     """What a shell passes on need not be UTF-8."""
     for command in ("status", "history", "show", "verify", "export"):
         told = say(command, "dark\udcff")
-        assert (told.status, told.err) == (3, "not found [no-such-run]: there is no run 'dark\\udcff'\n  try: tenuto list\n")
+        assert (told.status, told.err) == (
+            3,
+            "not found [no-such-run]: there is no run 'dark\\udcff'\n  try: tenuto list\n",
+        )
 
 
 def test_the_repositorys_own_stream_has_events_and_is_no_run(say: Say, run: str) -> None:
@@ -142,8 +148,9 @@ def test_the_repositorys_own_stream_has_events_and_is_no_run(say: Say, run: str)
     assert "current run: dark-mode" in say("history", "@").out
     told = say("status", "@")
     assert (told.status, told.err) == (
-        3, "not found [no-such-run]: '@' is the repository's own stream, not a run\n  try: tenuto show @\n"
-    )  # fmt: skip
+        3,
+        "not found [no-such-run]: '@' is the repository's own stream, not a run\n  try: tenuto show @\n",
+    )
 
 
 def test_history_is_told_in_sentences(say: Say, run: str) -> None:
@@ -160,7 +167,9 @@ def test_an_event_without_a_sentence_is_told_by_its_name() -> None:
     assert not set(SENTENCES) - set(fold._APPLY) - {"CurrentRunChanged", "FileOwned"}, "no sentence is left over"
 
 
-@pytest.mark.parametrize("event", [*get_args(events.Event), *get_args(events.RepoEvent)], ids=lambda event: event.__name__)
+@pytest.mark.parametrize(
+    "event", [*get_args(events.Event), *get_args(events.RepoEvent)], ids=lambda event: event.__name__
+)
 def test_every_event_has_a_sentence_about_what_is_in_it(event: Any) -> None:
     """A history hides nothing, and names no field that an event does not have."""
     fields = get_type_hints(event)
@@ -169,7 +178,12 @@ def test_every_event_has_a_sentence_about_what_is_in_it(event: Any) -> None:
 
 
 def test_a_way_is_told_by_its_steps() -> None:
-    told: Any = {"type": "RouteTaken", "queue": [{"step": "design"}, {"step": "design-review"}], "route": "design-review.NEEDS_REVISION", "reason": ""}
+    told: Any = {
+        "type": "RouteTaken",
+        "queue": [{"step": "design"}, {"step": "design-review"}],
+        "route": "design-review.NEEDS_REVISION",
+        "reason": "",
+    }
     assert sentence(told) == "next: design > design-review (design-review.NEEDS_REVISION)"
     assert sentence(told | {"queue": [], "route": ""}) == "next: -"
 
@@ -177,8 +191,17 @@ def test_a_way_is_told_by_its_steps() -> None:
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        ({"type": "SettingsChanged", "changes": {"crew": {"agent": "claude:model=opus", "roles": {}}, "dirty": "stash"}}, "settings changed: crew=claude:model=opus, dirty=stash"),
-        ({"type": "ItemsPlanned", "items": {"01-a": {"title": "Theme"}, "02-b": {"title": ""}}}, "items planned: 01-a (Theme), 02-b"),
+        (
+            {
+                "type": "SettingsChanged",
+                "changes": {"crew": {"agent": "claude:model=opus", "roles": {}}, "dirty": "stash"},
+            },
+            "settings changed: crew=claude:model=opus, dirty=stash",
+        ),
+        (
+            {"type": "ItemsPlanned", "items": {"01-a": {"title": "Theme"}, "02-b": {"title": ""}}},
+            "items planned: 01-a (Theme), 02-b",
+        ),
         ({"type": "BudgetChanged", "limits": {"attempts": 60, "tokens": None}}, "budget: attempts=60, tokens=none"),
         ({"type": "FlagSet", "flags": {"review_tier": "Full"}}, "set: review_tier=Full"),
         ({"type": "FlagSet", "flags": {}}, "set: -"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tenuto.hosts.settings import HOSTS
+from tenuto.hooks.setup import HOSTS
 
 Say = Callable[..., Any]
 MINE = b'{\n\t"model": "opus",\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}\n}'
@@ -36,7 +36,9 @@ def mine(home: Path) -> Path:
 
 
 def below(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts
+    )
 
 
 def test_nothing_is_changed_before_it_was_seen(say: Say, mine: Path) -> None:

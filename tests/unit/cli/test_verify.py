@@ -14,6 +14,8 @@ import pytest
 import tenuto
 from tenuto.core import upgrade
 from tenuto.errors import TenutoError
+from tests.support.journals import database_of
+from tests.support.present import present
 
 from .conftest import start
 
@@ -163,9 +165,9 @@ def test_a_journal_of_a_newer_tenuto_is_refused_by_name(say: Say, run: str) -> N
 
 
 def test_an_event_of_a_newer_tenuto_is_refused_by_name(say: Say, workspace: tenuto.Workspace, run: str) -> None:
-    event = {"type": "Teleported", "v": 1, "at": "2025-11-15T08:13:00.000Z", "by": "ada"}
+    event: Any = {"type": "Teleported", "v": 1, "at": "2025-11-15T08:13:00.000Z", "by": "ada"}
     with workspace.journal.write() as tx:
-        tx.append(run, 5, [event], {**(tx.load(run) or {}), "version": 6})
+        tx.append(run, 5, [event], {**present(tx.load(run)), "version": 6})
     change("DELETE FROM state WHERE run='dark-mode'")
     answered = say("status", "--json")
     assert (answered.status, answered.error["code"]) == (6, "event-newer")
@@ -173,12 +175,12 @@ def test_an_event_of_a_newer_tenuto_is_refused_by_name(say: Say, workspace: tenu
 
 
 def test_a_newer_event_is_told_from_damage(say: Say, workspace: tenuto.Workspace, run: str) -> None:
-    event = {"type": "Noted", "v": 2, "at": "2025-11-15T08:13:00.000Z", "by": "ada", "text": "", "extra": {}}
+    event: Any = {"type": "Noted", "v": 3, "at": "2025-11-15T08:13:00.000Z", "by": "ada", "text": "", "extra": {}}
     with workspace.journal.write() as tx:
-        tx.append(run, 5, [event], {**(tx.load(run) or {}), "version": 6})
+        tx.append(run, 5, [event], {**present(tx.load(run)), "version": 6})
     answered = say("verify", "--json")
     assert (answered.status, answered.error["code"]) == (6, "event-newer")
-    assert "run dark-mode holds an event Noted of version 2; this tenuto knows 1" in answered.error["message"]
+    assert "run dark-mode holds an event Noted of version 3; this tenuto knows 2" in answered.error["message"]
     assert say("repair").status == 1  # it is left for whoever knows it
 
 
@@ -189,8 +191,8 @@ def test_old_events_are_checked_as_they_are_read_today(
     with workspace.turn() as turn:
         turn.do(run, {"do": "SetFlags", "flags": {"tested": 1}})
         turn.do(run, {"do": "Note", "text": "so much that the run is kept folded" * 100})
-    monkeypatch.setitem(upgrade.VERSIONS, "FlagSet", 2)
-    monkeypatch.setitem(upgrade.UPGRADES, ("FlagSet", 1), lambda event: {**event, "v": 2, "flags": {"tested": "one"}})
+    monkeypatch.setitem(upgrade.VERSIONS, "FlagSet", 3)
+    monkeypatch.setitem(upgrade.UPGRADES, ("FlagSet", 2), lambda event: {**event, "v": 3, "flags": {"tested": "one"}})
     assert [found["where"] for found in say("verify", "--json").error["details"]["report"]["findings"]] == ["state"]
     assert say("repair").status == 0
     assert say("status", "--json").data["flags"] == {"tested": "one"}
@@ -224,19 +226,19 @@ def test_a_repository_that_may_not_be_written_to_can_be_looked_at(
     say: Say, workspace: tenuto.Workspace, run: str, readable: None
 ) -> None:
     """Reading works in a read-only folder; a command that writes says what is wrong, and nothing happens."""
-    workspace.journal.close()  # type: ignore[attr-defined]
+    workspace.journal.close()
     expected = [say(*words, "--json").data for words in (["list"], ["status"], ["verify"])]
     again = tenuto.open(".")
     with somebody_without_rights(DATABASE.parent, Path(".git"), Path(".")):
         assert [say(*words, "--json").data for words in (["list"], ["status"], ["verify"])] == expected
         with pytest.raises((TenutoError, PermissionError)), again.turn() as turn:
             turn.do(run, {"do": "Note", "text": "no"})
-    again.journal.close()  # type: ignore[attr-defined]
+    again.journal.close()
     assert say("verify").status == 0
 
 
 def test_a_full_disk_is_named_and_nothing_was_written(say: Say, workspace: tenuto.Workspace, run: str) -> None:
-    db = workspace.journal.connection()  # type: ignore[attr-defined]
+    db = database_of(workspace)
     (pages,) = db.execute("PRAGMA page_count").fetchone()
     db.execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(TenutoError) as told, workspace.turn() as turn:

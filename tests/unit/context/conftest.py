@@ -10,7 +10,7 @@ import pytest
 
 import tenuto
 from tenuto.core.times import iso
-from tenuto.dialects.context.answers import failed, perform, printed
+from tenuto.dialects.context.commands import perform, render_answer, render_error
 from tenuto.dialects.context.language import parse, split
 
 START = 1_763_194_331_000
@@ -44,9 +44,9 @@ class Repository:
     def say(self, text: str) -> str:
         """What is printed for the last command of a text."""
         try:
-            return printed(self.ask(text))
+            return render_answer(self.ask(text))
         except tenuto.TenutoError as error:
-            return failed(error.message)
+            return render_error(error.message)
 
     def must(self, *texts: str) -> None:
         for text in texts:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenuto.encoding import digest
-from tenuto.workspace.versions import stored_version
+from tenuto.workspace.objects import stored_version
 from tests.unit.context.conftest import TASKS, Repository
 
 PATH = f"{TASKS}/t/manifest.json"
@@ -31,9 +31,16 @@ def test_keys_that_others_add_survive_every_command(task: Repository) -> None:
     told["metrics"]["cost"] = 3
     told["waves"]["note"] = "x"
     task.write(PATH, json.dumps(told))
-    task.must("START_PHASE phase: spec", "END_PHASE phase: spec status: failed", "PAUSE reason: x", "RESUME decision: retry")
+    task.must(
+        "START_PHASE phase: spec", "END_PHASE phase: spec status: failed", "PAUSE reason: x", "RESUME decision: retry"
+    )
     told = task.manifest("t")
-    assert (told["owner"], told["links"], told["metrics"]["cost"], told["waves"]["note"]) == ("ada", {"ticket": 7}, 3, "x")
+    assert (told["owner"], told["links"], told["metrics"]["cost"], told["waves"]["note"]) == (
+        "ada",
+        {"ticket": 7},
+        3,
+        "x",
+    )
 
 
 def test_keys_of_others_may_be_changed_emptied_and_taken_out_again(task: Repository) -> None:
@@ -76,8 +83,14 @@ def test_a_phase_begun_and_ended_by_hand(task: Repository) -> None:
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
-        ({"status": "paused", "failure_context": {"phase": "spec", "reason": "by hand", "recommendations": ["a"]}}, "paused"),
-        ({"status": "waiting_gate", "gate_context": {"gate": "design", "prompt": "ok?", "artifacts": ["a.md"]}}, "waiting_gate"),
+        (
+            {"status": "paused", "failure_context": {"phase": "spec", "reason": "by hand", "recommendations": ["a"]}},
+            "paused",
+        ),
+        (
+            {"status": "waiting_gate", "gate_context": {"gate": "design", "prompt": "ok?", "artifacts": ["a.md"]}},
+            "waiting_gate",
+        ),
         ({"status": "failed"}, "failed"),
         ({"status": "completed"}, "completed"),
     ],
@@ -102,14 +115,27 @@ def test_an_absorbed_edit_is_in_the_history_and_readable_by_its_hash(task: Repos
 @pytest.mark.parametrize(
     "changes",
     [
-        {"name": "other"}, {"mode": "poc"}, {"created_at": "2020-01-01T00:00:00Z"}, {"completed_phases": []},
-        {"completed_phases": [{"phase": "architect", "status": "failed"}]}, {"metrics": {"total_retries": 9}}, {"metrics": None},
-        {"status": "graduated"}, {"status": "poc-complete"}, {"status": "dancing"}, {"status": None}, {"running_phases": "x"},
-        {"waves": {"task_breakdown": {"tasks": [{"id": 1, "dependencies": [1]}]}, "execution": []}}, {"workflow": ""},
-        {"waves": {"task_breakdown": 7, "execution": []}}, {"waves": {"task_breakdown": None, "execution": [1]}}, {"waves": 1},
-        {"status": "waiting_gate", "gate_context": {"gate": "lunch"}}, {"failure_context": {"reason": "not paused"}},
+        {"name": "other"},
+        {"mode": "poc"},
+        {"created_at": "2020-01-01T00:00:00Z"},
+        {"completed_phases": []},
+        {"completed_phases": [{"phase": "architect", "status": "failed"}]},
+        {"metrics": {"total_retries": 9}},
+        {"metrics": None},
+        {"status": "graduated"},
+        {"status": "poc-complete"},
+        {"status": "dancing"},
+        {"status": None},
+        {"running_phases": "x"},
+        {"waves": {"task_breakdown": {"tasks": [{"id": 1, "dependencies": [1]}]}, "execution": []}},
+        {"workflow": ""},
+        {"waves": {"task_breakdown": 7, "execution": []}},
+        {"waves": {"task_breakdown": None, "execution": [1]}},
+        {"waves": 1},
+        {"status": "waiting_gate", "gate_context": {"gate": "lunch"}},
+        {"failure_context": {"reason": "not paused"}},
     ],
-)  # fmt: skip
+)
 def test_what_no_command_could_have_said_is_named_and_left(task: Repository, changes: dict[str, Any]) -> None:
     task.edit("t", **changes)
     theirs = task.read(PATH)
@@ -166,7 +192,9 @@ def test_pointing_it_at_a_folder_that_was_never_seen_adopts_it(task: Repository)
 
 def test_pointing_it_nowhere_is_refused(task: Repository) -> None:
     task.write(CURRENT, "**Task:** nobody\n")
-    assert task.say("START_PHASE phase: spec").startswith(f"STATUS: error\nERROR: {CURRENT} was changed by another program")
+    assert task.say("START_PHASE phase: spec").startswith(
+        f"STATUS: error\nERROR: {CURRENT} was changed by another program"
+    )
     assert task.read(CURRENT) == "**Task:** nobody\n"
 
 

@@ -13,7 +13,8 @@ from tests.unit.context.conftest import TASKS, Repository, error
 
 ROOT = Path(__file__).resolve().parents[3]
 CHANGED = (
-    "Gate artifacts changed since the gate was set: {}. Review them, then use revise or reject, or put back what was shown"
+    "Gate artifacts changed since the gate was set: {}. Review them, then use revise or reject, or put back what "
+    "was shown"
 )
 
 
@@ -129,9 +130,12 @@ def test_an_agent_cannot_decide(repository: Repository, way: str) -> None:
         "except TenutoError as error:\n    sys.exit(error.code)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(repository.root), command], check=False, capture_output=True, text=True,
+        [sys.executable, "-c", script, str(repository.root), command],
+        check=False,
+        capture_output=True,
+        text=True,
         env={**os.environ, "TENUTO_ATTEMPT": "a1", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    )
     assert "agent-decides" in done.stderr
     assert repository.workspace.load("t")["status"] in ("waiting_gate", "paused")
     repository.must(command)
@@ -146,10 +150,16 @@ def test_nothing_below_a_supervisor_can_decide(repository: Repository, tmp_path:
     boot = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tenuto.entrypoints.launch import main; main()"
     agent = [sys.executable, "-I", "-S", "-c", boot, str(ROOT), "context", "RESUME decision: approve"]
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(above), "directory", *agent], check=False, cwd=repository.root,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "STATUS: error\nERROR: An agent cannot approve a gate: only a person can\n")
+        [sys.executable, "-I", "-S", str(above), "directory", *agent],
+        check=False,
+        cwd=repository.root,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (
+        1,
+        "STATUS: error\nERROR: An agent cannot approve a gate: only a person can\n",
+    )
 
 
 def test_where_decisions_are_signed_the_command_is_not_enough(repository: Repository) -> None:

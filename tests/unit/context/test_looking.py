@@ -32,7 +32,8 @@ def test_an_empty_list(repository: Repository) -> None:
 def stored(repository: Repository) -> Repository:
     repository.must("INIT task: alpha")
     repository.must(
-        "STORE phase: architect content: # Design\n\n## Storage\n\nTokens live in a vault.\n\n## Other\n\n```sh\n# not a heading\n```\nnothing\n"
+        "STORE phase: architect content: # Design\n\n## Storage\n\nTokens live in a vault.\n\n## "
+        "Other\n\n```sh\n# not a heading\n```\nnothing\n"
     )
     repository.must("INIT task: beta", "STORE phase: spec content: # Spec\n\nTokens are rotated daily by cron.\n")
     return repository
@@ -41,15 +42,18 @@ def stored(repository: Repository) -> Repository:
 def test_passages_come_with_file_and_heading(stored: Repository) -> None:
     record = stored.ask("QUERY question: where do tokens live?")
     assert (record["passages"][0]["task"], record["passages"][0]["path"], record["passages"][0]["heading"]) == (
-        "alpha", f"{TASKS}/alpha/architect.md", "Design > Storage",
-    )  # fmt: skip
+        "alpha",
+        f"{TASKS}/alpha/architect.md",
+        "Design > Storage",
+    )
     assert stored.say("QUERY question: vault").startswith(
-        f"STATUS: success\nTASK: beta\nDATA:\n[1] {TASKS}/alpha/architect.md > Design > Storage\nTokens live in a vault."
+        f"STATUS: success\nTASK: beta\nDATA:\n[1] {TASKS}/alpha/architect.md > Design > Storage\nTokens live "
+        "in a vault."
     )
 
 
 def test_a_task_limits_the_search(stored: Repository) -> None:
-    assert {passage["task"] for passage in stored.ask("QUERY question: tokens task: beta")["passages"]} == {"beta"}
+    assert {passage["task"] for passage in stored.ask("QUERY task: beta question: tokens")["passages"]} == {"beta"}
 
 
 def test_what_was_replaced_is_not_found_any_more(stored: Repository) -> None:
@@ -82,8 +86,8 @@ def test_the_text_of_an_artifact_outranks_its_line_in_the_history(stored: Reposi
 
 
 def test_a_limit(stored: Repository) -> None:
-    assert len(stored.ask("QUERY question: tokens limit: 1")["passages"]) == 1
-    assert stored.say("QUERY question: tokens limit: many") == error("Invalid limit: many. Use a number from 1 to 1000")
+    assert len(stored.ask("QUERY limit: 1 question: tokens")["passages"]) == 1
+    assert stored.say("QUERY limit: many question: tokens") == error("Invalid limit: many. Use a number from 1 to 1000")
 
 
 # ---- HISTORY ---------------------------------------------------------------------------------------
@@ -158,7 +162,12 @@ def test_existing_memory_is_kept_and_a_title_is_added_once(stored: Repository) -
 
 
 CANDIDATES = [
-    {"type": "decision", "title": "Memory location", "content": "Memory lives in docs.", "source": "architect.designDecisions[0]"},
+    {
+        "type": "decision",
+        "title": "Memory location",
+        "content": "Memory lives in docs.",
+        "source": "architect.designDecisions[0]",
+    },
     {"type": "pattern", "title": "Wave execution", "content": "```\nwave 0\n```", "rationale": "faster"},
     {"type": "decision", "title": "memory location", "content": "said twice"},
     "Prefer plain text",
@@ -168,8 +177,18 @@ CANDIDATES = [
 
 
 def test_candidates_become_memory_when_the_final_gate_is_approved_and_not_before(stored: Repository) -> None:
-    audit = {"audit_type": "implementation", "verdict": "PASS", "iteration": 1, "issues": [], "memory_candidates": CANDIDATES}
-    stored.must(f"STORE phase: impl-audit content: {json.dumps(audit)}", "SET_GATE gate: design prompt: ok?", "RESUME decision: approve")
+    audit = {
+        "audit_type": "implementation",
+        "verdict": "PASS",
+        "iteration": 1,
+        "issues": [],
+        "memory_candidates": CANDIDATES,
+    }
+    stored.must(
+        f"STORE phase: impl-audit content: {json.dumps(audit)}",
+        "SET_GATE gate: design prompt: ok?",
+        "RESUME decision: approve",
+    )
     assert not (stored.root / DECISIONS).exists()
     stored.must("SET_GATE gate: final prompt: ok?", "RESUME decision: approve")
     decisions, patterns = stored.read(DECISIONS), stored.read(PATTERNS)
@@ -184,3 +203,11 @@ def test_a_rejected_gate_leaves_no_memory(stored: Repository) -> None:
     stored.must(f"STORE phase: impl-audit content: {json.dumps({'verdict': 'PASS', 'memory_candidates': CANDIDATES})}")
     stored.must("SET_GATE gate: final prompt: ok?", "RESUME decision: reject")
     assert not (stored.root / DECISIONS).exists()
+
+
+def test_a_heading_without_a_text_is_no_answer_where_there_is_one(repository: Repository) -> None:
+    repository.must(
+        "INIT task: t", "STORE phase: architect content: # Audit\n\n## Audit of the design\n\n### Verdict\nIt holds."
+    )
+    passages = repository.ask("QUERY question: design audit verdict")["passages"]
+    assert passages[0]["text"].strip() == "It holds." and all(passage["text"].strip() for passage in passages)

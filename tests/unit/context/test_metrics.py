@@ -9,14 +9,16 @@ import pytest
 
 from tests.unit.context.conftest import TASKS, Repository, error
 
-BREAKDOWN = json.dumps({
-    "taskBreakdown": {
-        "tasks": [
-            {"id": 1, "name": "one", "files": ["a.ts"], "dependencies": [], "description": ""},
-            {"id": 2, "name": "two", "files": ["a.ts"], "dependencies": [1], "description": ""},
-        ]
+BREAKDOWN = json.dumps(
+    {
+        "taskBreakdown": {
+            "tasks": [
+                {"id": 1, "name": "one", "files": ["a.ts"], "dependencies": [], "description": ""},
+                {"id": 2, "name": "two", "files": ["a.ts"], "dependencies": [1], "description": ""},
+            ]
+        }
     }
-})  # fmt: skip
+)
 
 # As printed in the seed: the columns are binding, the sums there are not.
 TABLE = """\
@@ -37,9 +39,7 @@ impl-audit                   35s     success       0
 
 def phases(repository: Repository, *entries: tuple[str, int, int]) -> None:
     """(phase, start, end) in seconds after the beginning; several may overlap."""
-    moments = sorted(
-        [(start, 1, name) for name, start, _ in entries] + [(end, 0, name) for name, _, end in entries]
-    )
+    moments = sorted([(start, 1, name) for name, start, _ in entries] + [(end, 0, name) for name, _, end in entries])
     begin = repository.now
     for at, starts, name in moments:
         repository.now = begin + at * 1000
@@ -182,9 +182,17 @@ def test_refusals(repository: Repository) -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "shown"),
-    [(0, "0s"), (499, "0s"), (500, "1s"), (59_400, "59s"), (59_500, "1m 00s"), (307_000, "5m 07s"), (36_000_000, "10h 00m 00s")],
+    [
+        (0, "0s"),
+        (499, "0s"),
+        (500, "1s"),
+        (59_400, "59s"),
+        (59_500, "1m 00s"),
+        (307_000, "5m 07s"),
+        (36_000_000, "10h 00m 00s"),
+    ],
 )
 def test_durations_are_shown_in_seconds_minutes_and_hours(milliseconds: int, shown: str) -> None:
-    from tenuto.dialects.context.reports import span
+    from tenuto.dialects.context.phases import span
 
     assert span(milliseconds) == shown

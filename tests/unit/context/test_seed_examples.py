@@ -42,7 +42,8 @@ def test_init_points_at_the_task_and_begins_the_history(repository: Repository) 
     assert history == (
         "# Context History\n\n"
         f"## {repository.time} - Task Initialized\n"
-        "- **Task:** my-feature\n- **Mode:** standard\n- **Workflow:** orchestrate\n- **Action:** INIT\n- **Status:** running\n"
+        "- **Task:** my-feature\n- **Mode:** standard\n- **Workflow:** orchestrate\n- **Action:** INIT\n- "
+        "**Status:** running\n"
     )
 
 
@@ -75,9 +76,7 @@ def test_init_twice(repository: Repository) -> None:
 
 def test_unknown_mode_and_workflow_name_the_allowed_ones(repository: Repository) -> None:
     assert repository.say("INIT task: a mode: fast") == error("Invalid mode: fast. Use standard or poc")
-    assert repository.say("INIT task: a workflow: x") == error(
-        "Invalid workflow: x. Use orchestrate, poc, or graduate"
-    )
+    assert repository.say("INIT task: a workflow: x") == error("Invalid workflow: x. Use orchestrate, poc, or graduate")
 
 
 def test_start_phase(repository: Repository) -> None:
@@ -95,7 +94,9 @@ def test_start_phase(repository: Repository) -> None:
 
 
 def test_phases_side_by_side_keep_the_current_phase_until_all_have_ended(repository: Repository) -> None:
-    repository.must("INIT task: my-feature", "START_PHASE phase: implementer:task-1", "START_PHASE phase: test-writer:task-1")
+    repository.must(
+        "INIT task: my-feature", "START_PHASE phase: implementer:task-1", "START_PHASE phase: test-writer:task-1"
+    )
     assert [entry["phase"] for entry in repository.manifest()["running_phases"]] == [
         "implementer:task-1",
         "test-writer:task-1",
@@ -112,7 +113,8 @@ def test_end_phase(repository: Repository) -> None:
     started = repository.time
     repository.wait(45_000)
     assert repository.say("END_PHASE phase: architect status: success") == (
-        "STATUS: success\nTASK: my-feature\nPHASE_ENDED: architect\nDURATION_MS: 45000\nRESULT: success\nRUNNING_PHASES: 0"
+        "STATUS: success\nTASK: my-feature\nPHASE_ENDED: architect\nDURATION_MS: 45000\nRESULT: "
+        "success\nRUNNING_PHASES: 0"
     )
     told = repository.manifest()
     assert told["running_phases"] == []
@@ -126,7 +128,9 @@ def test_end_phase(repository: Repository) -> None:
             ("retries", 0),
         ]
     ]
-    assert repository.say("END_PHASE phase: architect status: success") == error("Phase architect not currently running")
+    assert repository.say("END_PHASE phase: architect status: success") == error(
+        "Phase architect not currently running"
+    )
 
 
 def test_a_failed_phase_counts_as_a_retry_of_the_next_visit(repository: Repository) -> None:
@@ -139,7 +143,9 @@ def test_a_failed_phase_counts_as_a_retry_of_the_next_visit(repository: Reposito
 
 
 def test_pause(repository: Repository) -> None:
-    repository.must("INIT task: my-feature", "START_PHASE phase: architect", "END_PHASE phase: architect status: failed")
+    repository.must(
+        "INIT task: my-feature", "START_PHASE phase: architect", "END_PHASE phase: architect status: failed"
+    )
     assert repository.say(
         "PAUSE reason: Max iterations reached for architect recommendations: Review audit feedback,Consider changes"
     ) == (
@@ -187,7 +193,9 @@ def test_set_gate(repository: Repository) -> None:
 
 def test_set_gate_refusals(repository: Repository) -> None:
     repository.must("INIT task: my-feature")
-    assert repository.say("SET_GATE gate: unknown prompt: test artifacts: test.md") == error("Invalid gate type: unknown")
+    assert repository.say("SET_GATE gate: unknown prompt: test artifacts: test.md") == error(
+        "Invalid gate type: unknown"
+    )
     repository.must("START_PHASE phase: implementer")
     assert repository.say("SET_GATE gate: design prompt: test artifacts: test.md") == error(
         "Cannot set gate while phases are running"
@@ -224,9 +232,13 @@ def test_where_a_gate_leads(repository: Repository, gate: str, decision: str, st
     assert (repository.manifest()["status"], repository.manifest()["gate_context"]) == (status, None)
 
 
-@pytest.mark.parametrize(("decision", "status", "onward"), [("retry", "running", "implementer"), ("reject", "failed", "none")])
+@pytest.mark.parametrize(
+    ("decision", "status", "onward"), [("retry", "running", "implementer"), ("reject", "failed", "none")]
+)
 def test_where_a_pause_leads(repository: Repository, decision: str, status: str, onward: str) -> None:
-    repository.must("INIT task: my-feature", "START_PHASE phase: implementer", "END_PHASE phase: implementer status: failed")
+    repository.must(
+        "INIT task: my-feature", "START_PHASE phase: implementer", "END_PHASE phase: implementer status: failed"
+    )
     repository.must("PAUSE reason: stuck recommendations: a")
     assert repository.say(f"RESUME decision: {decision}") == (
         f"STATUS: success\nTASK: my-feature\nACTION: resumed\nPREVIOUS_STATE: paused\nDECISION: {decision}\n"
@@ -247,7 +259,7 @@ def test_list(repository: Repository) -> None:
     repository.must("INIT task: feature-b mode: poc workflow: poc")
     older = repository.time
     repository.wait(1000)
-    repository.must("INIT task: feature-a", "SET_GATE gate: design prompt: ok? task: feature-b")
+    repository.must("INIT task: feature-a", "SET_GATE task: feature-b gate: design prompt: ok?")
     assert repository.say("LIST") == (
         "TASKS:\n"
         f"- feature-a | mode: standard | workflow: orchestrate | status: running | created: {repository.time}\n"
@@ -256,14 +268,22 @@ def test_list(repository: Repository) -> None:
 
 
 def test_no_current_task(repository: Repository) -> None:
-    for text in ("START_PHASE phase: a", "SUMMARY", "METRICS", "STORE phase: spec content: x", "RETRIEVE for_phase: spec"):
+    for text in (
+        "START_PHASE phase: a",
+        "SUMMARY",
+        "METRICS",
+        "STORE phase: spec content: x",
+        "RETRIEVE for_phase: spec",
+    ):
         assert repository.say(text) == error("No current task. Use INIT first.")
     assert not (repository.root / "docs").exists()
 
 
 def test_an_unknown_task(repository: Repository) -> None:
     repository.must("INIT task: my-feature")
-    assert repository.say("RETRIEVE needs: manifest for_phase: resume task: nope") == error("No task found with slug: nope")
+    assert repository.say("RETRIEVE needs: manifest for_phase: resume task: nope") == error(
+        "No task found with slug: nope"
+    )
     assert repository.say("START_PHASE phase: a task: nope") == error("No task found with slug: nope")
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tenuto.dialects.context.places import KNOWN_STATUSES
+from tenuto.core.records.commands import Command
+from tenuto.views.context.state import KNOWN_STATUSES
 from tests.unit.context.conftest import Repository, error
 
 DEBT = "STORE phase: debt content: ---\nskipped_phases: [spec]\n---\n"
@@ -35,53 +34,78 @@ def invalid(decision: str) -> str:
 # Per command what each status answers: "" is success, anything else the seed's text; `*` is for all others.
 ANSWERS: dict[str, dict[str, str]] = {
     "START_PHASE phase: x": {
-        "running": "", "running, a phase too": "", "poc-complete": "",
+        "running": "",
+        "running, a phase too": "",
+        "poc-complete": "",
         "paused": "Cannot start phase while task is paused",
         "waiting_gate": "Cannot start phase while waiting for gate approval",
         "*": "Cannot start phase on {status} task",
     },
     "START_PHASE phase: busy": {
-        "running": "", "running, a phase too": "Phase busy already running", "poc-complete": "",
+        "running": "",
+        "running, a phase too": "Phase busy already running",
+        "poc-complete": "",
         "paused": "Cannot start phase while task is paused",
         "waiting_gate": "Cannot start phase while waiting for gate approval",
         "*": "Cannot start phase on {status} task",
     },
     "END_PHASE phase: busy status: success": {"running, a phase too": "", "*": "Phase busy not currently running"},
     "PAUSE reason: r recommendations: a, b": {
-        "running": "", "paused": "", "poc-complete": "",
+        "running": "",
+        "paused": "",
+        "poc-complete": "",
         "running, a phase too": "Cannot pause while phases are running: busy",
         "waiting_gate": "Cannot pause while waiting for gate approval",
         "*": "Cannot pause {status} task",
     },
     "SET_GATE gate: final prompt: p artifacts: x.md": {
-        "running": "", "poc-complete": "",
+        "running": "",
+        "poc-complete": "",
         "running, a phase too": "Cannot set gate while phases are running",
         "paused": "Cannot set gate while task is paused",
         "waiting_gate": "Cannot set gate while waiting for gate approval",
         "*": "Cannot set gate on {status} task",
     },
     "RESUME decision: approve": {
-        "waiting_gate": "", "paused": invalid("approve"), "completed": "Task is already completed", "*": NOT_PAUSED,
+        "waiting_gate": "",
+        "paused": invalid("approve"),
+        "completed": "Task is already completed",
+        "*": NOT_PAUSED,
     },
     "RESUME decision: revise feedback: again": {
-        "waiting_gate": "", "paused": invalid("revise"), "completed": "Task is already completed", "*": NOT_PAUSED,
+        "waiting_gate": "",
+        "paused": invalid("revise"),
+        "completed": "Task is already completed",
+        "*": NOT_PAUSED,
     },
     "RESUME decision: reject": {
-        "waiting_gate": "", "paused": "", "completed": "Task is already completed", "*": NOT_PAUSED,
+        "waiting_gate": "",
+        "paused": "",
+        "completed": "Task is already completed",
+        "*": NOT_PAUSED,
     },
     "RESUME decision: retry": {
-        "paused": "", "waiting_gate": invalid("retry"), "completed": "Task is already completed", "*": NOT_PAUSED,
+        "paused": "",
+        "waiting_gate": invalid("retry"),
+        "completed": "Task is already completed",
+        "*": NOT_PAUSED,
     },
     "STORE phase: architect content: text": {"*": ""},
     "STORE phase: impl-audit content: text": {"*": ""},
     DEBT: {
-        "running": "", "running, a phase too": "", "poc-complete": "",
+        "running": "",
+        "running, a phase too": "",
+        "poc-complete": "",
+        "completed": "",
         "paused": "Cannot store debt while task is paused",
         "waiting_gate": "Cannot store debt while waiting for gate approval",
         "*": "Cannot store debt on {status} task",
     },
     "STORE phase: graduate-complete": {"poc-complete": "", "*": NOT_READY},
-    "RETRIEVE needs: debt for_phase: graduate": {"poc-complete": "Missing architect.md required for graduation", "*": NOT_READY},
+    "RETRIEVE needs: debt for_phase: graduate": {
+        "poc-complete": "Missing architect.md required for graduation",
+        "*": NOT_READY,
+    },
     "RETRIEVE needs: manifest for_phase: resume": {"*": ""},
     "RETRIEVE for_phase: spec": {"*": ""},
     "QUERY question: anything": {"*": ""},
@@ -91,7 +115,7 @@ ANSWERS: dict[str, dict[str, str]] = {
     "HISTORY": {"*": ""},
     "LIST": {"*": ""},
     "INIT task: t": {"*": "Task already exists: t"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -112,7 +136,9 @@ def test_each_command_in_each_status(repository: Repository, command: str, way: 
 
 
 def test_poc_complete_survives_gates_and_pauses(repository: Repository) -> None:
-    repository.must("INIT task: t mode: poc", DEBT, "START_PHASE phase: test-writer", "END_PHASE phase: test-writer status: failed")
+    repository.must(
+        "INIT task: t mode: poc", DEBT, "START_PHASE phase: test-writer", "END_PHASE phase: test-writer status: failed"
+    )
     repository.must("PAUSE reason: stuck", "RESUME decision: retry")
     assert repository.manifest("t")["status"] == "poc-complete"
     repository.must("SET_GATE gate: final prompt: ok?", "RESUME decision: approve")
@@ -128,7 +154,7 @@ def test_a_second_pause_replaces_the_reason(repository: Repository) -> None:
     assert repository.manifest("t")["status"] == "running"
 
 
-CORE_STATUSES: dict[str, tuple[dict[str, Any], ...]] = {
+CORE_STATUSES: dict[str, tuple[Command, ...]] = {
     "stopped": ({"do": "Stop"},),
     "parked": ({"do": "Park", "until": "2027-01-01T00:00:00.000Z", "reason": "usage limit"},),
     "cancelled": ({"do": "Cancel"},),
@@ -136,20 +162,23 @@ CORE_STATUSES: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 @pytest.mark.parametrize(("status", "shown"), [("stopped", "paused"), ("parked", "paused"), ("cancelled", "failed")])
-def test_statuses_of_other_dialects_are_shown_in_the_seeds_words(repository: Repository, status: str, shown: str) -> None:
+def test_statuses_of_other_dialects_are_shown_in_the_seeds_words(
+    repository: Repository, status: str, shown: str
+) -> None:
     repository.must("INIT task: t")
     with repository.workspace.turn() as turn:
         for command in CORE_STATUSES[status]:
-            turn.do("t", command)  # type: ignore[arg-type]
+            turn.do("t", command)
     assert repository.manifest("t")["status"] == shown
     assert f"status: {shown} |" in repository.say("LIST")
     assert shown in KNOWN_STATUSES
 
 
 def test_every_status_of_a_run_is_one_of_the_seeds() -> None:
-    from tenuto.dialects.context.places import shown_status
+    from tenuto.views.context.state import shown_status
 
     every = (
-        "created running paused waiting_gate parked stopped blocked restarting completed failed cancelled poc-complete graduated"
+        "created running paused waiting_gate parked stopped blocked restarting completed failed cancelled "
+        "poc-complete graduated"
     )
     assert {shown_status(status) for status in every.split()} == set(KNOWN_STATUSES)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tenuto.encoding import digest
-from tenuto.errors import NotFound
-from tenuto.workspace.versions import stored_version
+from tenuto.errors import BadInput, NotFound
+from tenuto.workspace.objects import stored_version
 from tests.unit.context.conftest import TASKS, Repository, error
 
 FOLDER = f"{TASKS}/t"
@@ -62,14 +62,16 @@ def test_refusals(task: Repository) -> None:
     assert task.say("STORE phase: architect-revision content: x") == error(
         "STORE phase: architect-revision requires an iteration number"
     )
-    assert task.say("STORE phase: poem content: x").startswith("STATUS: error\nERROR: Unknown phase: poem. Use architect,")
+    assert task.say("STORE phase: poem content: x").startswith(
+        "STATUS: error\nERROR: Unknown phase: poem. Use architect,"
+    )
     assert task.say("STORE phase: architect") == error("Missing required parameter: content")
     assert task.say("STORE phase: architect content:") == error("Missing required parameter: content")
     assert task.say("STORE phase: implementation-fix iteration: two content: x") == error(
         "Invalid iteration: two. Use a number from 1"
     )
     assert task.say("STORE phase: spec task_id: 1 content: x") == error(
-        "STORE phase: spec takes no task_id; implementation and tests do"
+        "STORE phase: spec takes no task_id; implementation, tests and implementation-fix do"
     )
 
 
@@ -113,8 +115,11 @@ def test_provenance_is_recorded(task: Repository) -> None:
     task.must("STORE phase: design-audit iteration: 2 content: fine")
     artifact = task.workspace.load("t")["artifacts"]["design-audit"]
     assert (artifact["step"], artifact["attempt"], artifact["by"], artifact["at"]) == (
-        "design-audit", "iteration-2", "ada", task.time,
-    )  # fmt: skip
+        "design-audit",
+        "iteration-2",
+        "ada",
+        task.time,
+    )
 
 
 def test_a_content_file_is_stored(task: Repository, tmp_path: Path) -> None:
@@ -195,9 +200,11 @@ def test_breakdowns_are_found_as_people_write_them(task: Repository, text: str) 
 # ---- audits ----------------------------------------------------------------------------------------
 
 FLAW = {
-    "audit_type": "design", "verdict": "DESIGN_FLAW", "iteration": 1,
+    "audit_type": "design",
+    "verdict": "DESIGN_FLAW",
+    "iteration": 1,
     "issues": [{"severity": "major", "description": "too big"}],
-}  # fmt: skip
+}
 
 
 def test_audits_are_added_to_the_audit_history(task: Repository) -> None:
@@ -207,8 +214,8 @@ def test_audits_are_added_to_the_audit_history(task: Repository) -> None:
     history = json.loads(task.read(f"{FOLDER}/audit-history.json"))
     assert history == [
         FLAW,
-        {"iteration": 2, "text": "Looks good now.\n\nVerdict: PASS"},
-        {"iteration": 1, "text": "fine"},
+        {"audit_type": "design", "iteration": 2, "text": "Looks good now.\n\nVerdict: PASS"},
+        {"audit_type": "implementation", "iteration": 1, "text": "fine"},
     ]
 
 
@@ -279,6 +286,15 @@ def test_debt_is_for_pocs_only(task: Repository) -> None:
     assert not (task.root / FOLDER / "debt.md").exists()
 
 
+def test_debt_that_is_stored_after_the_final_gate_makes_the_poc_ready_to_graduate(repository: Repository) -> None:
+    repository.must("INIT task: t mode: poc", "SET_GATE gate: final prompt: x", "RESUME decision: approve")
+    assert "status: completed" in repository.say("LIST")
+    assert "debt stored | status: poc-complete" in repository.say(f"STORE phase: debt content: {DEBT}")
+    assert repository.manifest("t")["status"] == "poc-complete"
+    repository.must("STORE phase: graduate-complete content: done")
+    assert repository.say(f"STORE phase: debt content: {DEBT}") == error("Cannot store debt on graduated task")
+
+
 def test_debt_completes_a_poc_and_may_be_overwritten(repository: Repository) -> None:
     repository.must("INIT task: t mode: poc", f"STORE phase: debt content: {DEBT}")
     assert repository.read(f"{FOLDER}/debt.md") == DEBT
@@ -292,10 +308,19 @@ def test_debt_completes_a_poc_and_may_be_overwritten(repository: Repository) -> 
 @pytest.mark.parametrize(
     "matter",
     [
-        "a: [1, 2\n", "a: b: c\n", "- just\n- a list\n", "a: *nothing\n", "a: &x 1\nb: *x\n", "\ta: 1\n", "a: 1\na: 2\n", "just text\n",
-        "a: 'open\n", "{a: 1\n", "a: @bad\n",
+        "a: [1, 2\n",
+        "a: b: c\n",
+        "- just\n- a list\n",
+        "a: *nothing\n",
+        "a: &x 1\nb: *x\n",
+        "\ta: 1\n",
+        "a: 1\na: 2\n",
+        "just text\n",
+        "a: 'open\n",
+        "{a: 1\n",
+        "a: @bad\n",
     ],
-)  # fmt: skip
+)
 def test_front_matter_that_is_no_yaml_mapping_is_refused(repository: Repository, matter: str) -> None:
     repository.must("INIT task: t mode: poc")
     before = repository.files()
@@ -314,7 +339,9 @@ def test_debt_without_front_matter_is_refused(repository: Repository, text: str)
 def test_bare_yaml_becomes_front_matter(repository: Repository) -> None:
     """The way the POC workflow writes it: keys without the lines of dashes."""
     repository.must("INIT task: t mode: poc")
-    repository.must("STORE phase: debt content:\ntask: t\nstatus: poc-complete\nskipped: design-audit, spec\nfiles: src/a.ts")
+    repository.must(
+        "STORE phase: debt content:\ntask: t\nstatus: poc-complete\nskipped: design-audit, spec\nfiles: src/a.ts"
+    )
     assert repository.read(f"{FOLDER}/debt.md") == (
         "---\ntask: t\nstatus: poc-complete\nskipped: design-audit, spec\nfiles: src/a.ts\n---\n"
     )
@@ -375,3 +402,79 @@ def test_a_missing_debt_document_is_the_first_missing_file(repository: Repositor
     """A POC that was complete when it was adopted, without its debt.md."""
     repository.write(f"{FOLDER}/manifest.json", '{"name": "t", "mode": "poc", "status": "poc-complete"}')
     assert repository.say(f"{GRADUATE} task: t") == error("Missing debt.md required for graduation")
+
+
+@pytest.mark.parametrize("iteration", ["-1", "0", "-", "1.5", "--2", "two", "1e3", "#-1"])
+def test_an_iteration_that_is_no_number_from_1_is_refused(task: Repository, iteration: str) -> None:
+    task.must("STORE phase: architect-revision iteration: 1 content: first")
+    said = task.say(f"STORE phase: architect-revision iteration: {iteration} content: x")
+    assert said.startswith("STATUS: error\nERROR: ")
+    assert task.read(f"{FOLDER}/architect-revision-1.md") == "first"
+
+
+@pytest.mark.parametrize("iteration", ["1", "01", "#1", "iteration 1", "iteration-1", "Iteration #1"])
+def test_an_iteration_in_other_spellings(task: Repository, iteration: str) -> None:
+    task.must(f"STORE phase: architect-revision iteration: {iteration} content: x")
+    assert task.read(f"{FOLDER}/architect-revision-1.md") == "x"
+
+
+def test_an_iteration_in_the_phase_and_another_beside_it_is_refused(task: Repository) -> None:
+    assert task.say("STORE phase: architect-revision-2 iteration: 3 content: x") == error(
+        "Iteration given twice: 2 in the phase and 3"
+    )
+
+
+def test_empty_content_is_refused_wherever_it_comes_from(task: Repository, tmp_path: Path) -> None:
+    task.must("STORE phase: spec content: kept")
+    for empty in ("", "   ", "\n\n  \t\n"):
+        assert task.say(f"STORE phase: spec content:{empty}") == error("Missing required parameter: content")
+        file = tmp_path / "empty.md"
+        file.write_text(empty)
+        with pytest.raises(BadInput, match="Content is empty"):
+            task.context.store("spec", content_file=str(file))
+        with pytest.raises(BadInput, match="Missing required parameter: content"):
+            task.context.store("spec", empty)
+    assert task.read(f"{FOLDER}/spec.md") == "kept"
+
+
+def test_a_second_round_of_a_tasks_output_says_which_task(task: Repository) -> None:
+    task.must("STORE phase: tests content: first")
+    assert task.say("STORE phase: tests iteration: 2 content: x") == error(
+        "STORE phase: tests iteration: 2 requires a task_id: the task whose tests these are"
+    )
+    task.must("STORE phase: tests task_id: 1 iteration: 2 content: second")
+    assert task.read(f"{FOLDER}/tests/task-001.md") == "second"
+
+
+def test_a_fix_may_be_of_one_task(task: Repository) -> None:
+    """Several tasks are fixed in one round: no fix replaces another, and the round counts once."""
+    for number in (3, 5):
+        task.must(f"STORE phase: implementation-fix task_id: {number} iteration: 1 content: fixes {number}")
+    assert task.read(f"{FOLDER}/implementation-fix-1-task-003.md") == "fixes 3"
+    said = task.say("RETRIEVE needs: implementation for_phase: fix")
+    assert "fixes 3" in said and "fixes 5" in said
+    flaw = {**FLAW, "audit_type": "implementation", "verdict": "IMPLEMENTATION_FLAW"}
+    assert "next: implementation-fix iteration: 2" in task.say(f"STORE phase: impl-audit content: {json.dumps(flaw)}")
+
+
+VERDICTS = {
+    "# Audit\n\n## Verdict: DESIGN_FLAW\n\nToo big.": "DESIGN_FLAW | next: architect-revision iteration: 1",
+    "**Verdict:** DESIGN_FLAW": "DESIGN_FLAW | next: architect-revision iteration: 1",
+    "## Verdict\n\n**Design flaw**\n": "DESIGN_FLAW | next: architect-revision iteration: 1",
+    "- Overall verdict: `PASS`": "PASS | next: SET_GATE gate: design",
+    "Verdict: PASS\n\n- [Critical] tokens never expire": (
+        "DESIGN_FLAW (PASS, but 1 issues are major or worse) | next: architect-revision iteration: 1"
+    ),
+    "The verdict: it depends": "",
+    "Verdict: PASS\n\nVerdict: DESIGN_FLAW": "",
+    "It would PASS.": "",
+    'Before:\n\n```json\n{"verdict": "PASS"}\n```\n\n```json\n{"verdict": "DESIGN_FLAW", "issues": []}\n```\n': (
+        "DESIGN_FLAW | next: architect-revision iteration: 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", VERDICTS)
+def test_an_audit_in_prose_says_what_follows_where_it_names_one_verdict(task: Repository, text: str) -> None:
+    said = task.ask(f"STORE phase: design-audit content: {text}")["data"]
+    assert (said.partition("verdict: ")[2] or "") == VERDICTS[text]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenuto.core.pipeline import check
+from tenuto.core.pipeline.check import check
 
 
 def agent(name: str, **more: Any) -> dict[str, Any]:

@@ -7,14 +7,25 @@ import functools
 from typing import Any
 
 from tenuto.core.decide import decide
-from tenuto.core.fold import apply, new_repo, new_run
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_repo, new_run
 from tenuto.core.todo import todo
 from tenuto.errors import TenutoError
 
 BEGUN: Any = {
-    "do": "StartRun", "run": "x", "name": "x", "request": "", "summary": "", "mode": "", "driver": "manual",
-    "pipeline": {"name": "p", "hash": None}, "dialects": {}, "order": "any", "schedule": [], "settings": {},
-}  # fmt: skip
+    "do": "StartRun",
+    "run": "x",
+    "name": "x",
+    "request": "",
+    "summary": "",
+    "mode": "",
+    "driver": "manual",
+    "pipeline": {"name": "p", "hash": None},
+    "dialects": {},
+    "order": "any",
+    "schedule": [],
+    "settings": {},
+}
 
 
 @functools.cache
@@ -68,7 +79,8 @@ class Adopted(Asked):
 
 
 class Driven(Asked):
-    """A run of a small pipeline (YAML, without its name): the engine's own actions are done, agents wait for their words."""
+    """A run of a small pipeline (YAML, without its name): the engine's own actions are done, agents wait for their
+    words."""
 
     def __init__(self, text: str, items: Any = (), **switches: bool) -> None:
         self.items = list(items)
@@ -84,7 +96,7 @@ class Driven(Asked):
     def asked(self) -> list[Any]:
         """What is to be done next, after everything that needs no agent and no person."""
         while True:
-            actions = todo(self.pipeline, self.run)
+            actions: list[Any] = list(todo(self.pipeline, self.run))
             act = actions[0]["act"] if actions else ""
             if act == "begin":
                 self.do("BeginVisit")
@@ -101,21 +113,34 @@ class Driven(Asked):
 
     def start(self, *only: str) -> list[str]:
         """Everything that is asked for now is dispatched; their seats."""
-        wanted = [action for action in self.asked() if action["act"] == "dispatch" and (not only or action["key"] in only)]
+        wanted = [
+            action for action in self.asked() if action["act"] == "dispatch" and (not only or action["key"] in only)
+        ]
         told = [
-            {"attempt": one["attempt"], "role": one["seat"]["role"], "item": one["item"], "number": one["number"], "extra": {"seat": one["key"]}}
+            {
+                "attempt": one["attempt"],
+                "role": one["seat"]["role"],
+                "item": one["item"],
+                "number": one["number"],
+                "extra": {"seat": one["key"]},
+            }
             for one in wanted
-        ]  # fmt: skip
+        ]
         if told:
             self.do("DispatchAttempts", attempts=told)
         return [one["key"] for one in wanted]
 
     def say(self, seat: str, verdict: str = "DONE", **more: Any) -> list[str]:
         """The attempt of this seat that is under way ends with this word."""
-        name = next(one for one in self.run["flying"] if self.run["attempts"][one]["extra"]["seat"] == seat)
+        name = next(one for one in self.run["in_flight"] if self.run["attempts"][one]["extra"]["seat"] == seat)
         if verdict == "LOST":
             return self.do("LoseAttempt", attempt=name, reason="killed", **more)
-        told = {"status": "completed" if verdict == "DONE" else "failed", "verdict": verdict, "receipt": {"severities": [], "answer": None}, **more}
+        told = {
+            "status": "completed" if verdict == "DONE" else "failed",
+            "verdict": verdict,
+            "receipt": {"severities": [], "answer": None},
+            **more,
+        }
         return self.do("FinishAttempt", attempt=name, **told)
 
     def all_say(self, verdict: str = "DONE") -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.present import present
 from tests.unit.core.by_command import Asked
 
 
@@ -14,10 +15,18 @@ def finish(asked: Asked, attempt: str, **more: object) -> list[str]:
 def test_dispatched_started_and_one_end() -> None:
     asked = Asked()
     assert asked.dispatch("a", task="t", reserved={"attempts": 1}) == ["AttemptDispatched"]
-    assert (asked.run["flying"], asked.run["attempts"]["a"]["status"], asked.run["attempts"]["a"]["task"]) == (["a"], "dispatched", "t")
+    assert (asked.run["in_flight"], asked.run["attempts"]["a"]["status"], asked.run["attempts"]["a"]["task"]) == (
+        ["a"],
+        "dispatched",
+        "t",
+    )
     assert asked.do("StartAttempt", attempt="a") == ["AttemptStarted"]
     assert finish(asked, "a", summary="s") == ["AttemptFinished"]
-    assert (asked.run["flying"], asked.run["attempts"]["a"]["status"], asked.run["attempts"]["a"]["summary"]) == ([], "completed", "s")
+    assert (asked.run["in_flight"], asked.run["attempts"]["a"]["status"], asked.run["attempts"]["a"]["summary"]) == (
+        [],
+        "completed",
+        "s",
+    )
     for again in ("StartAttempt", "FinishAttempt", "LoseAttempt"):
         assert asked.refused(again, attempt="a", status="completed", reason="r") == "attempt-ended"
     assert asked.refused("DispatchAttempt", attempt="a", role="worker") == "attempt-exists"
@@ -41,20 +50,30 @@ def test_a_lost_attempt_is_labelled(ran: bool) -> None:
     asked = Asked()
     asked.dispatch("a")
     assert asked.do("LoseAttempt", attempt="a", reason="killed", ran=ran) == ["AttemptLost"]
-    assert (asked.run["attempts"]["a"]["status"], asked.run["flying"]) == ("lost", [])
+    assert (asked.run["attempts"]["a"]["status"], asked.run["in_flight"]) == ("lost", [])
 
 
-@pytest.mark.parametrize(("at", "took", "busy", "said"), [
-    ("2026-11-14T10:00:00.000Z", 50_000, 50_000, {"lasted_ms": 50_000}),  # the clock was set back by a day
-    ("2026-11-15T10:00:32.000Z", 30_001, 30_001, {"lasted_ms": 30_001}), ("2026-11-15T10:00:32.000Z", 30_000, 30_000, {}),
-    ("2026-11-15T10:00:32.000Z", None, 30_000, {}), ("2026-11-14T10:00:00.000Z", True, 0, {}), ("2026-11-14T10:00:00.000Z", "9", 0, {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("at", "took", "busy", "said"),
+    [
+        ("2026-11-14T10:00:00.000Z", 50_000, 50_000, {"lasted_ms": 50_000}),  # the clock was set back by a day
+        ("2026-11-15T10:00:32.000Z", 30_001, 30_001, {"lasted_ms": 30_001}),
+        ("2026-11-15T10:00:32.000Z", 30_000, 30_000, {}),
+        ("2026-11-15T10:00:32.000Z", None, 30_000, {}),
+        ("2026-11-14T10:00:00.000Z", True, 0, {}),
+        ("2026-11-14T10:00:00.000Z", "9", 0, {}),
+    ],
+)
 def test_a_clock_that_is_set_back_gives_no_time_back(at: str, took: object, busy: int, said: object) -> None:
     """What the attempt took was measured; the wall clock's limit counts that where the clock tells less."""
     asked = Asked()
     asked.dispatch("a")  # at 10:00:02
     finish(asked, "a", at=at, receipt={"duration_ms": took})
-    assert (asked.run["budget"]["busy_ms"], asked.run["budget"]["steps"][""]["busy_ms"], asked.last[0]["extra"]) == (busy, busy, said)
+    assert (asked.run["budget"]["busy_ms"], asked.run["budget"]["steps"][""]["busy_ms"], asked.last[0]["extra"]) == (
+        busy,
+        busy,
+        said,
+    )
     asked.dispatch("b", at=at)
     finish(asked, "b", at=at)
     assert asked.run["budget"]["busy_ms"] == busy
@@ -72,10 +91,20 @@ def test_the_cap_holds() -> None:
         free.dispatch(str(number))
 
 
-@pytest.mark.parametrize("rest", [
-    {"do": "Pause", "reason": "x"}, {"do": "Stop"}, {"do": "OpenGate", "name": "g", "prompt": "?"}, {"do": "Cancel"}, {"do": "Fail", "error": "x"},
-    {"do": "Finish"}, {"do": "Block", "reason": "x"}, {"do": "Park", "until": "", "reason": ""},
-], ids=lambda rest: rest["do"])  # fmt: skip
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"do": "Pause", "reason": "x"},
+        {"do": "Stop"},
+        {"do": "OpenGate", "name": "g", "prompt": "?"},
+        {"do": "Cancel"},
+        {"do": "Fail", "error": "x"},
+        {"do": "Finish"},
+        {"do": "Block", "reason": "x"},
+        {"do": "Park", "until": "", "reason": ""},
+    ],
+    ids=lambda rest: rest["do"],
+)
 def test_a_run_that_rests_dispatches_nothing(rest: dict[str, str]) -> None:
     asked = Asked()
     asked.do(**rest)
@@ -88,10 +117,21 @@ def test_a_proof_of_concept_may_go_on() -> None:
     assert asked.dispatch("a") == ["AttemptDispatched"]
 
 
-@pytest.mark.parametrize("role", [
-    "State Manager", "state-manager", "orchestrator-state-manager", "plugin:state_manager_agent", "context-manager", "StateKeeper", "flow_state", "statemgr",
-    "\u0455tate-manager", "\uff53tatemanager",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "role",
+    [
+        "State Manager",
+        "state-manager",
+        "orchestrator-state-manager",
+        "plugin:state_manager_agent",
+        "context-manager",
+        "StateKeeper",
+        "flow_state",
+        "statemgr",
+        "\u0455tate-manager",
+        "\uff53tatemanager",
+    ],
+)
 def test_the_one_who_keeps_the_state_is_no_agent(role: str) -> None:
     assert Asked().refused("DispatchAttempt", attempt="a", role=role) == "not-an-agent"
 
@@ -120,7 +160,10 @@ def test_a_step_has_a_limit_of_its_own() -> None:
     asked = Asked()
     asked.do("ChangeBudget", limits={}, steps={"plan": {"attempts": 1}})
     asked.dispatch("a", step="plan", reserved={"attempts": 1})
-    assert asked.refused("DispatchAttempt", attempt="b", role="worker", step="plan", reserved={"attempts": 1}) == "over-budget"
+    assert (
+        asked.refused("DispatchAttempt", attempt="b", role="worker", step="plan", reserved={"attempts": 1})
+        == "over-budget"
+    )
     assert asked.dispatch("b", step="build", reserved={"attempts": 1}) == ["AttemptDispatched"]
 
 
@@ -128,8 +171,13 @@ def test_a_question_pauses_the_run_for_a_person() -> None:
     asked = Asked()
     asked.dispatch("a")
     assert finish(asked, "a", verdict="QUESTION", summary="which database?") == ["AttemptFinished", "Paused"]
-    pause = asked.run["pause"]
-    assert (pause["kind"], pause["reason"], pause["last_feedback"], pause["recommendations"]) == ("question", "which database?", "a", ["answer"])
+    pause = present(asked.run["pause"])
+    assert (pause["kind"], pause["reason"], pause["question_of"], pause["recommendations"]) == (
+        "question",
+        "which database?",
+        "a",
+        ["answer"],
+    )
     asked.do("Resume")
     asked.dispatch("b")
     asked.do("Stop")
@@ -140,18 +188,30 @@ def test_who_may_not_work_before_a_time_parks_the_run_until_the_last_of_them() -
     asked = Asked()
     for name in "abcd":
         asked.dispatch(name)
-    assert finish(asked, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z") == ["AttemptFinished", "Parked"]
-    assert finish(asked, "b", status="failed", verdict="PARKED", parked_until="2026-11-16T09:00:00.000Z") == ["AttemptFinished"]
-    assert finish(asked, "c", status="failed", verdict="PARKED", parked_until="2026-11-16T11:00:00.000Z") == ["AttemptFinished", "Parked"]
-    assert asked.run["pause"]["last_feedback"] == "2026-11-16T11:00:00.000Z"
+    assert finish(asked, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z") == [
+        "AttemptFinished",
+        "Parked",
+    ]
+    assert finish(asked, "b", status="failed", verdict="PARKED", parked_until="2026-11-16T09:00:00.000Z") == [
+        "AttemptFinished"
+    ]
+    assert finish(asked, "c", status="failed", verdict="PARKED", parked_until="2026-11-16T11:00:00.000Z") == [
+        "AttemptFinished",
+        "Parked",
+    ]
+    assert present(asked.run["pause"])["until"] == "2026-11-16T11:00:00.000Z"
     assert finish(asked, "d", status="failed", verdict="PARKED") == ["AttemptFinished"], "no time, no waiting"
     paused = Asked()
     paused.dispatch("a")
     paused.do("Pause", reason="x")
-    assert finish(paused, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z") == ["AttemptFinished"]
+    assert finish(paused, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z") == [
+        "AttemptFinished"
+    ]
     others = Asked()
     others.dispatch("a")
-    assert finish(others, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z", others=True) == ["AttemptFinished"]
+    assert finish(
+        others, "a", status="failed", verdict="PARKED", parked_until="2026-11-16T10:00:00.000Z", others=True
+    ) == ["AttemptFinished"]
 
 
 def test_what_an_attempt_says_of_itself() -> None:

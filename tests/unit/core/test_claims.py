@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.claims import answers_for_item, unproven
+from tenuto.core.rules import answers_for_item, unproven
 
 NOTE = "w-1 says DONE and changed none of its item's files: a.py, b.py"
 GONE = "none of its item's files exists: a.py, b.py"
-IDLE = "none of its item's files changed since the run began: a.py, b.py (where the work was there before, the word is `DONE: nothing to do: ...`)"
+IDLE = (
+    "none of its item's files changed since the run began: a.py, b.py (where the work was there before, the word "
+    "is `DONE: nothing to do: ...`)"
+)
 
 
 def seat(*touches: str, out: tuple[str, ...] = ()) -> Any:
@@ -18,8 +21,11 @@ def seat(*touches: str, out: tuple[str, ...] = ()) -> Any:
 
 
 def run(item: str | None = "1", *earlier: Any) -> Any:
-    now = {"item": item, "verdict": None, "receipt": {}}
-    return {"items": {"1": {"files": ["a.py", "b.py"]}, "2": {"files": []}}, "attempts": {**dict(enumerate(earlier)), "w-1": now}}
+    now: dict[str, Any] = {"item": item, "verdict": None, "receipt": {}}
+    return {
+        "items": {"1": {"files": ["a.py", "b.py"]}, "2": {"files": []}},
+        "attempts": {**dict(enumerate(earlier)), "w-1": now},
+    }
 
 
 def said(item: str, verdict: str, *touched: str) -> Any:
@@ -32,32 +38,48 @@ def held(told: Any, where: Any = None, **seen: Any) -> tuple[str, str]:
     return found["problem"], found["note"]
 
 
-@pytest.mark.parametrize(("where", "answers"), [
-    (seat("@item"), True), (seat("@item", "**/*test*"), True), (seat("@item", out=("report.md",)), False), (seat("**"), False), (seat(), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("where", "answers"),
+    [
+        (seat("@item"), True),
+        (seat("@item", "**/*test*"), True),
+        (seat("@item", out=("report.md",)), False),
+        (seat("**"), False),
+        (seat(), False),
+    ],
+)
 def test_who_has_no_output_of_its_own_answers_for_its_items_files(where: Any, answers: bool) -> None:
     assert answers_for_item(where) is answers
 
 
-@pytest.mark.parametrize(("seen", "told"), [
-    ({"changed": True, "there": False}, ("", "")),
-    ({}, (IDLE, "")),
-    ({"there": False}, (GONE, "")),
-    ({"since_start": True}, ("", NOTE)),
-    ({"since_start": True, "there": False}, ("", NOTE)),
-    ({"since_start": None}, ("", NOTE)),
-    ({"since_start": None, "there": False}, (GONE, "")),
-    ({"said": " Nothing to do: line 3 has it "}, ("", f"{NOTE}; it says: Nothing to do: line 3 has it")),
-    ({"said": "nothing to do", "there": False}, (GONE, "")),
-    ({"said": "there was nothing to do"}, (IDLE, "")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        ({"changed": True, "there": False}, ("", "")),
+        ({}, (IDLE, "")),
+        ({"there": False}, (GONE, "")),
+        ({"since_start": True}, ("", NOTE)),
+        ({"since_start": True, "there": False}, ("", NOTE)),
+        ({"since_start": None}, ("", NOTE)),
+        ({"since_start": None, "there": False}, (GONE, "")),
+        ({"said": " Nothing to do: line 3 has it "}, ("", f"{NOTE}; it says: Nothing to do: line 3 has it")),
+        ({"said": "nothing to do", "there": False}, (GONE, "")),
+        ({"said": "there was nothing to do"}, (IDLE, "")),
+    ],
+)
 def test_the_first_row_that_holds_decides(seen: Any, told: tuple[str, str]) -> None:
     assert held(run(), **seen) == told
 
 
-@pytest.mark.parametrize(("earlier", "counts"), [
-    (said("1", "DONE", "t.py"), True), (said("1", "DONE"), False), (said("1", "ERROR", "a.py"), False), (said("2", "DONE", "a.py"), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("earlier", "counts"),
+    [
+        (said("1", "DONE", "t.py"), True),
+        (said("1", "DONE"), False),
+        (said("1", "ERROR", "a.py"), False),
+        (said("2", "DONE", "a.py"), False),
+    ],
+)
 def test_an_earlier_done_of_the_item_with_changes_is_work_that_is_there(earlier: Any, counts: bool) -> None:
     """What failed may lie on a branch of its own; what another item did is another item's."""
     assert held(run("1", earlier)) == (("", NOTE) if counts else (IDLE, ""))

@@ -7,35 +7,59 @@ from typing import Any
 import pytest
 
 from tenuto.core.decide import decide, decide_repo
-from tenuto.core.fold import apply_repo, fold_repo, new_repo
+from tenuto.core.fold import apply_repo, fold_repo
+from tenuto.core.parts import new_repo
 from tenuto.errors import BadInput
 from tests.unit.core.by_command import BEGUN, Asked
 
 AT = {"at": "2026-11-15T10:00:00.000Z", "by": "ada"}
 
 
-@pytest.mark.parametrize(("command", "code"), [({"do": "Dance"}, "unknown-command"), ({"do": "Pause", "reason": "x"}, "no-run"), ({"do": "Note", "text": "x"}, "no-run")])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ({"do": "Dance"}, "unknown-command"),
+        ({"do": "Pause", "reason": "x"}, "no-run"),
+        ({"do": "Note", "text": "x"}, "no-run"),
+    ],
+)
 def test_a_command_that_is_none_or_needs_a_run(command: Any, code: str) -> None:
     with pytest.raises(BadInput) as refusal:
-        decide(None, new_repo(), None, {**AT, **command})
+        decide(None, new_repo(), None, command | AT)
     assert refusal.value.code == code
 
 
 def test_every_event_says_when_and_by_whom_and_the_first_carries_the_key() -> None:
     asked = Asked()
     asked.do("StartStep", step="plan")
-    command: Any = {"do": "EndStep", "step": "plan", "status": "success", "key": "k", "told": "2026-11-15T09:00:00.000Z", **AT}
+    command: Any = {
+        "do": "EndStep",
+        "step": "plan",
+        "status": "success",
+        "key": "k",
+        "reported_at": "2026-11-15T09:00:00.000Z",
+        **AT,
+    }
     [event] = decide(None, new_repo(), asked.run, command)
-    assert (event["type"], event["at"], event["by"], event["key"], event["told"]) == ("StepEnded", AT["at"], "ada", "k", "2026-11-15T09:00:00.000Z")
+    assert (event["type"], event["at"], event["by"], event["key"], event["reported_at"]) == (
+        "StepEnded",
+        AT["at"],
+        "ada",
+        "k",
+        "2026-11-15T09:00:00.000Z",
+    )
     begun: Any = {**BEGUN, **AT}
     [first] = decide(None, new_repo(), None, begun)
-    assert "key" not in first and "told" not in first and first["v"] >= 1
+    assert "key" not in first and "reported_at" not in first and first["v"] >= 1
     gate: Any = {"do": "OpenGate", "name": "g", "prompt": "?", **AT}
     asked.do("EndStep", step="plan", status="success")
     asked.do(**gate)
-    reject: Any = {"do": "DecideGate", "decision": "reject", "who": "ada", "key": "k", "told": "t", **AT}
+    reject: Any = {"do": "DecideGate", "decision": "reject", "who": "ada", "key": "k", "reported_at": "t", **AT}
     both = decide(None, new_repo(), asked.run, reject)
-    assert [event.get("key") for event in both] == ["k", None] and [event.get("told") for event in both] == ["t", "t"]
+    assert [event.get("key") for event in both] == ["k", None] and [event.get("reported_at") for event in both] == [
+        "t",
+        "t",
+    ]
     nothing: Any = {"do": "SetFlags", "flags": {}, "key": "k", **AT}
     assert decide(None, new_repo(), asked.run, nothing) == []
 
@@ -45,7 +69,9 @@ def test_what_the_caller_has_asked_already_is_not_asked_again() -> None:
 
     run = Driven("documents: docs/{slug}\nsteps:\n  - {id: a, agent: {role: researcher, mode: focused, focus: x}}\n")
     command: Any = {"do": "BeginVisit", **AT}
-    assert [event["type"] for event in decide(run.pipeline, new_repo(), run.run, command, [{"act": "begin", "step": "a"}])] == ["StepStarted"]
+    assert [
+        event["type"] for event in decide(run.pipeline, new_repo(), run.run, command, [{"act": "begin", "step": "a"}])
+    ] == ["StepStarted"]
     with pytest.raises(Exception, match="does not ask for"):
         decide(run.pipeline, new_repo(), run.run, command, [])
 
@@ -60,11 +86,25 @@ def test_the_repository_knows_its_current_run_who_owns_a_file_and_its_settings()
             apply_repo(repo, event)
         return [event["type"] for event in events]
 
-    assert do("MakeCurrent", run="x") == ["CurrentRunChanged"] and do("MakeCurrent", run="x") == [] and repo["current"] == "x"
-    assert do("OwnFile", path="p", run="x") == ["FileOwned"] and do("OwnFile", path="p", run="x") == [] and repo["owners"] == {"p": "x"}
+    assert (
+        do("MakeCurrent", run="x") == ["CurrentRunChanged"]
+        and do("MakeCurrent", run="x") == []
+        and repo["current"] == "x"
+    )
+    assert (
+        do("OwnFile", path="p", run="x") == ["FileOwned"]
+        and do("OwnFile", path="p", run="x") == []
+        and repo["owners"] == {"p": "x"}
+    )
     assert do("OwnFile", path="p", run="y") == ["FileOwned"] and repo["owners"] == {"p": "y"}
-    assert do("OwnFile", path="p", run=None) == ["FileOwned"] and repo["owners"] == {} and do("OwnFile", path="p", run=None) == []
-    assert do("ChangeSettings", changes={}) == [] and do("ChangeSettings", changes={"a": {"b": 1}}) == ["SettingsChanged"]
+    assert (
+        do("OwnFile", path="p", run=None) == ["FileOwned"]
+        and repo["owners"] == {}
+        and do("OwnFile", path="p", run=None) == []
+    )
+    assert do("ChangeSettings", changes={}) == [] and do("ChangeSettings", changes={"a": {"b": 1}}) == [
+        "SettingsChanged"
+    ]
     assert do("ChangeSettings", changes={"a": {"b": 1}}) == [], "said again"
     do("ChangeSettings", changes={"a": {"c": 2}})
     assert repo["settings"] == {"a": {"b": 1, "c": 2}} and repo["version"] == 6

@@ -1,4 +1,5 @@
-"""A pipeline is bound to a run, its visits begin and end, its plans become items: each rule of core/decisions/engine.py."""
+"""A pipeline is bound to a run, its visits begin and end, its plans become items: each rule of
+core/decisions/engine.py."""
 
 from __future__ import annotations
 
@@ -6,12 +7,19 @@ from typing import Any
 
 import pytest
 
+from tests.support.present import present
 from tests.unit.core import test_pipeline_rules as rules
 from tests.unit.core.by_command import Asked, Driven, pipeline_of
 from tests.unit.core.test_pipeline_rules import PLAN, SEAT, R, item, one, waves
 
 REF = {"name": "tiny", "hash": "h"}
-GATED = (one("a"), "id: g, gate: {name: plan, prompt: 'Go on?', revise: a}", one("b"), "id: h, gate: {name: whole, when: approval, prompt: '?', revise: b}", one("c"))
+GATED = (
+    one("a"),
+    "id: g, gate: {name: plan, prompt: 'Go on?', revise: a}",
+    one("b"),
+    "id: h, gate: {name: whole, when: approval, prompt: '?', revise: b}",
+    one("c"),
+)
 
 
 def steps(*lines: str, more: str = "", cap: int = 4) -> str:
@@ -33,8 +41,8 @@ class ByHand(Asked):
             self.do("EndStep", step=name, status=status)
 
 
-def hops(asked: Asked) -> list[str]:
-    return [hop["step"] for hop in asked.run["queue"]]
+def legs(asked: Asked) -> list[str]:
+    return [leg["step"] for leg in asked.run["queue"]]
 
 
 # ---- binding a pipeline
@@ -44,30 +52,30 @@ def test_an_engine_takes_a_run_over_at_its_first_open_step() -> None:
     text = steps(one("a"), one("b"), one("c"))
     asked = ByHand(text)
     assert asked.engage() == ["Engaged"]
-    assert (asked.run["driver"], asked.run["pipeline"], hops(asked)) == ("engine", REF, ["a"])
+    assert (asked.run["driver"], asked.run["pipeline"], legs(asked)) == ("engine", REF, ["a"])
     later = ByHand(text)
     later.made("a")
     later.engage(driver="guided")
-    assert (later.run["driver"], hops(later)) == ("guided", ["b"])
+    assert (later.run["driver"], legs(later)) == ("guided", ["b"])
     failed = ByHand(text)
     failed.made("a")
     failed.made("b", status="failed")
     failed.engage()
-    assert hops(failed) == ["b"]
+    assert legs(failed) == ["b"]
     worse = ByHand(text)
     worse.made("a", "b")
     worse.made("b", status="failed")
     worse.engage()
-    assert hops(worse) == ["b"], "the last time counts"
+    assert legs(worse) == ["b"], "the last time counts"
     over = ByHand(text)
     over.made("a", "b", "c")
     over.engage()
-    assert hops(over) == ["c"], "where everything is done, the last one is done again"
+    assert legs(over) == ["c"], "where everything is done, the last one is done again"
     again = ByHand(text)
     again.made("a", "b")
     again.made("a")
     again.engage()
-    assert hops(again) == ["b"], "what was made of the earlier work is to be made again"
+    assert legs(again) == ["b"], "what was made of the earlier work is to be made again"
 
 
 def test_work_of_the_same_moment_counts() -> None:
@@ -80,11 +88,11 @@ def test_work_of_the_same_moment_counts() -> None:
     asked.do("EndStep", step="b", status="success", at=at)
     asked.run["visits"][0]["ended_at"] = at
     asked.engage()
-    assert hops(asked) == ["h"]
+    assert legs(asked) == ["h"]
     found = ByHand(steps(one("a"), one("b")))
     found.run["steps"]["a"] = {"status": "completed", "iteration": 1, "verdict": None}
     found.engage()
-    assert hops(found) == ["b"], "as it was found, and nobody knows since when"
+    assert legs(found) == ["b"], "as it was found, and nobody knows since when"
 
 
 def test_a_gate_of_another_pipeline_was_another_gate() -> None:
@@ -95,23 +103,28 @@ def test_a_gate_of_another_pipeline_was_another_gate() -> None:
         asked.do("DecideGate", decision="approve", who="ada")
         asked.run["pipeline"] = {"name": name, "hash": "h"}
         asked.engage()
-        assert hops(asked) == [first], name
+        assert legs(asked) == [first], name
 
 
 def test_steps_that_are_aside_are_not_on_the_way() -> None:
-    text = steps(one("a"), one("fix", "aside: true"), one("b", "on: {NEEDS_REVISION: {route: [fix, b], at_most: 1, then: halt}}"), one("c"))
+    text = steps(
+        one("a"),
+        one("fix", "aside: true"),
+        one("b", "on: {NEEDS_REVISION: {route: [fix, b], at_most: 1, then: halt}}"),
+        one("c"),
+    )
     asked = ByHand(text)
     asked.made("a")
     asked.engage()
-    assert hops(asked) == ["b"]
+    assert legs(asked) == ["b"]
     again = ByHand(text)
     again.made("a", "b", "fix")
     again.engage()
-    assert hops(again) == ["b"], "what stands before it was worked on since"
+    assert legs(again) == ["b"], "what stands before it was worked on since"
     later = ByHand(text)
     later.made("a", "fix", "b")
     later.engage()
-    assert hops(later) == ["c"]
+    assert legs(later) == ["c"]
 
 
 def test_where_to_begin_may_be_said() -> None:
@@ -119,9 +132,12 @@ def test_where_to_begin_may_be_said() -> None:
     asked = ByHand(text)
     assert asked.refused("Engage", pipeline=REF, start_at="nowhere") == "no-such-step"
     assert asked.refused("Engage", pipeline=REF, start_at="b") == "gate-ahead"
-    assert asked.refused("Engage", pipeline=REF, start_at="c", approved=["plan"], switches={"approval": True}) == "gate-ahead"
-    assert asked.engage(start_at="b", approved=["plan"]) == ["Engaged"] and hops(asked) == ["b"]
-    assert asked.engage(start_at="a") == ["Engaged"] and hops(asked) == ["a"], "what waits is left for it"
+    assert (
+        asked.refused("Engage", pipeline=REF, start_at="c", approved=["plan"], switches={"approval": True})
+        == "gate-ahead"
+    )
+    assert asked.engage(start_at="b", approved=["plan"]) == ["Engaged"] and legs(asked) == ["b"]
+    assert asked.engage(start_at="a") == ["Engaged"] and legs(asked) == ["a"], "what waits is left for it"
 
 
 def test_what_waits_goes_on_under_the_same_pipeline_only() -> None:
@@ -130,10 +146,10 @@ def test_what_waits_goes_on_under_the_same_pipeline_only() -> None:
     asked.engage()
     asked.run["queue"] = [{"step": "b", "mode": "", "only": [], "items": ""}]
     asked.engage()
-    assert hops(asked) == ["b"]
+    assert legs(asked) == ["b"]
     asked.run["pipeline"] = {"name": "another", "hash": "g"}
     asked.engage()
-    assert hops(asked) == ["a"]
+    assert legs(asked) == ["a"]
 
 
 def test_a_gate_counts_as_done_when_it_was_approved_since() -> None:
@@ -146,14 +162,16 @@ def test_a_gate_counts_as_done_when_it_was_approved_since() -> None:
         asked.do("DecideGate", decision=decision, who="ada")
         asked.made(*after)
         asked.engage()
-        return hops(asked)
+        return legs(asked)
 
-    assert decided("approve") == ["b"] and decided("revise") == ["g"] and decided("approve", "a") == ["g"], "not for what came later"
+    assert decided("approve") == ["b"] and decided("revise") == ["g"] and decided("approve", "a") == ["g"], (
+        "not for what came later"
+    )
     assert decided("approve", name="other") == ["g"]
     bare = ByHand(text)
     bare.made("a")
     bare.engage()
-    assert hops(bare) == ["g"]
+    assert legs(bare) == ["g"]
 
 
 def test_a_gate_that_another_pipeline_asked_for_is_asked_again() -> None:
@@ -165,7 +183,7 @@ def test_a_gate_that_another_pipeline_asked_for_is_asked_again() -> None:
     asked.made("b")
     asked.run["pipeline"] = {"name": "another", "hash": "h"}
     asked.engage()
-    assert hops(asked) == ["g"]
+    assert legs(asked) == ["g"]
 
 
 def test_a_gate_that_is_on_was_never_skipped() -> None:
@@ -179,11 +197,11 @@ def test_a_gate_that_is_on_was_never_skipped() -> None:
             asked.made("b")
         asked.do("SkipStep", step=step)
         asked.engage(switches={"approval": on})
-        assert hops(asked) == [first], (step, on)
+        assert legs(asked) == [first], (step, on)
     agent = ByHand(steps(one("a"), one("b")), schedule=[{"step": "a"}, {"step": "b"}])
     agent.do("SkipStep", step="a")
     agent.engage()
-    assert hops(agent) == ["b"], "any other step may be left out"
+    assert legs(agent) == ["b"], "any other step may be left out"
 
 
 def test_a_step_that_was_done_item_by_item_is_done() -> None:
@@ -191,12 +209,12 @@ def test_a_step_that_was_done_item_by_item_is_done() -> None:
     asked.do("PlanItems", items={"1": {"title": "one"}, "2": {"title": "two"}})
     asked.made("a:1")
     asked.engage()
-    assert hops(asked) == ["a"]
+    assert legs(asked) == ["a"]
     both = ByHand(steps(one("a"), one("b")))
     both.do("PlanItems", items={"1": {"title": "one"}, "2": {"title": "two"}})
     both.made("a:1", "a:2")
     both.engage()
-    assert hops(both) == ["b"]
+    assert legs(both) == ["b"]
 
 
 def test_switches_that_switch_nothing_are_refused() -> None:
@@ -217,16 +235,22 @@ def test_settings_and_limits_of_the_run_come_first() -> None:
     asked = ByHand(text, settings={"mine": 1})
     assert asked.engage(settings={"mine": 2, "new": 3}) == ["Engaged", "SettingsChanged", "BudgetChanged"]
     assert asked.run["settings"] == {"mine": 1, "new": 3}
-    assert asked.run["budget"]["limits"] == {"attempts": 9, "tokens": 100} and asked.run["budget"]["steps"]["a"]["limits"] == {"attempts": 3}
+    assert asked.run["budget"]["limits"] == {"attempts": 9, "tokens": 100} and asked.run["budget"]["steps"]["a"][
+        "limits"
+    ] == {"attempts": 3}
     assert asked.engage(settings={"mine": 2}) == ["Engaged"], "nothing is new"
     other = ByHand(text)
     other.do("ChangeBudget", limits={"tokens": 5}, steps={"a": {"attempts": 1}})
     other.engage()
-    assert other.run["budget"]["limits"] == {"attempts": 9, "tokens": 5} and other.run["budget"]["steps"]["a"]["limits"] == {"attempts": 1}
+    assert other.run["budget"]["limits"] == {"attempts": 9, "tokens": 5} and other.run["budget"]["steps"]["a"][
+        "limits"
+    ] == {"attempts": 1}
     steps_only = ByHand(text)
     steps_only.do("ChangeBudget", limits={"tokens": 5, "attempts": 5})
     steps_only.engage()
-    assert steps_only.run["budget"]["limits"] == {"attempts": 5, "tokens": 5} and steps_only.run["budget"]["steps"]["a"]["limits"] == {"attempts": 3}
+    assert steps_only.run["budget"]["limits"] == {"attempts": 5, "tokens": 5} and steps_only.run["budget"]["steps"][
+        "a"
+    ]["limits"] == {"attempts": 3}
 
 
 def test_nobody_takes_a_run_over_in_the_middle_of_a_step() -> None:
@@ -245,7 +269,11 @@ def test_nobody_takes_a_run_over_in_the_middle_of_a_step() -> None:
     assert led.engage() == ["Engaged"], "a run with an order is always in a step: the engine begins it anew"
 
 
-@pytest.mark.parametrize("end", [{"do": "Finish"}, {"do": "Fail", "error": "x"}, {"do": "Cancel"}, {"do": "OpenGate", "name": "g", "prompt": "?"}], ids=lambda one: one["do"])
+@pytest.mark.parametrize(
+    "end",
+    [{"do": "Finish"}, {"do": "Fail", "error": "x"}, {"do": "Cancel"}, {"do": "OpenGate", "name": "g", "prompt": "?"}],
+    ids=lambda one: one["do"],
+)
 def test_a_run_that_ended_or_waits_at_a_gate_is_not_taken_over(end: dict[str, str]) -> None:
     asked = ByHand(steps(one("a")))
     asked.do(**end)
@@ -267,7 +295,13 @@ def test_graduation_goes_on_from_a_finished_proof_of_concept() -> None:
 
 
 def test_without_a_pipeline_there_is_nothing_to_drive() -> None:
-    for command in ({"do": "Engage", "pipeline": REF}, {"do": "BeginVisit"}, {"do": "RecordAction", "action": "x"}, {"do": "PlanVisit", "items": []}, {"do": "Conclude"}):
+    for command in (
+        {"do": "Engage", "pipeline": REF},
+        {"do": "BeginVisit"},
+        {"do": "RecordAction", "action": "x"},
+        {"do": "PlanVisit", "items": []},
+        {"do": "Conclude"},
+    ):
         assert Asked().refused(**command) == "no-pipeline", command
 
 
@@ -276,21 +310,33 @@ def test_without_a_pipeline_there_is_nothing_to_drive() -> None:
 
 def test_only_what_is_asked_for_is_done() -> None:
     run = Driven(steps(one("a"), waves("on: {ERROR: halt}")), PLAN)
-    assert run.refused("Conclude") == run.refused("PlanVisit", items=PLAN) == run.refused("RecordAction", action="prune-memory") == "not-asked"
+    assert (
+        run.refused("Conclude")
+        == run.refused("PlanVisit", items=PLAN)
+        == run.refused("RecordAction", action="prune-memory")
+        == "not-asked"
+    )
     run.do("BeginVisit")
     assert run.refused("BeginVisit") == "not-asked"
     run.start()
-    assert run.refused("Conclude") == run.refused("BeginVisit") == run.refused("RecordAction", action="prune-memory") == "not-asked", "nothing is asked for now"
+    assert (
+        run.refused("Conclude")
+        == run.refused("BeginVisit")
+        == run.refused("RecordAction", action="prune-memory")
+        == "not-asked"
+    ), "nothing is asked for now"
 
 
 def test_what_waits_behind_a_step_that_is_switched_off_waits() -> None:
     back = "on: {NEEDS_REVISION: {route: [h, a, b], at_most: 1, then: halt}}"
-    run = Driven(steps(one("a"), "id: h, gate: {when: approval, prompt: '?', revise: a}", one("b", back)), approval=False)
+    run = Driven(
+        steps(one("a"), "id: h, gate: {when: approval, prompt: '?', revise: a}", one("b", back)), approval=False
+    )
     run.all_say()
     run.all_say("NEEDS_REVISION")
     run.do("Conclude")
-    assert hops(run) == ["h", "a", "b"]
-    assert run.do("BeginVisit")[0] == "StepSkipped" and hops(run) == ["a", "b"]
+    assert legs(run) == ["h", "a", "b"]
+    assert run.do("BeginVisit")[0] == "StepSkipped" and legs(run) == ["a", "b"]
 
 
 def test_a_step_that_is_switched_off_is_skipped() -> None:
@@ -312,7 +358,13 @@ def test_visits_of_a_step_are_numbered() -> None:
         run.all_say()
         run.all_say("NEEDS_REVISION")
     run.all_say()
-    assert [(visit["step"], visit["iteration"]) for visit in run.run["visits"]] == [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3)]
+    assert [(visit["step"], visit["iteration"]) for visit in run.run["visits"]] == [
+        ("a", 1),
+        ("b", 1),
+        ("a", 2),
+        ("b", 2),
+        ("a", 3),
+    ]
 
 
 @pytest.mark.parametrize(("word", "status"), [("DONE", "success"), ("NEEDS_REVISION", "success"), ("ERROR", "failed")])
@@ -324,7 +376,9 @@ def test_a_visit_that_was_answered_is_a_success_whatever_the_answer(word: str, s
 
 
 def test_what_comes_after_a_done_comes_before_its_end() -> None:
-    text = steps(one("a", "after: [prune-memory]"), one("b"), more="memory: run\nshown_as: feature_docs\n").replace("docs/{slug}", "docs/feature/{slug}")
+    text = steps(one("a", "after: [prune-memory]"), one("b"), more="memory: run\nshown_as: feature_docs\n").replace(
+        "docs/{slug}", "docs/feature/{slug}"
+    )
     run = Driven(text)
     run.start()
     run.say(SEAT)
@@ -341,20 +395,25 @@ def test_an_approval_of_what_changed_since_is_void() -> None:
     run.asked()
     run.do("DecideGate", decision="approve", who="ada")
     assert run.do("Conclude", changed=["a.md"]) == ["StepEnded", "RouteTaken"]
-    assert run.last[0]["status"] == "failed" and "a.md" in run.last[0]["summary"] and hops(run) == ["g"]
+    assert run.last[0]["status"] == "failed" and "a.md" in run.last[0]["summary"] and legs(run) == ["g"]
     run.asked()
-    assert run.run["status"] == "waiting_gate" and run.run["gate"]["id"] == "gate-2", "asked once more"
+    assert run.run["status"] == "waiting_gate" and present(run.run["gate"])["id"] == "gate-2", "asked once more"
     run.do("DecideGate", decision="revise", who="ada")
     run.do("Conclude", changed=["a.md"])
-    assert hops(run)[0] == "a", "a revision is for whatever is there"
+    assert legs(run)[0] == "a", "a revision is for whatever is there"
     plain = Driven(steps(one("a"), one("b")))
     plain.all_say()
     plain.do("Conclude", changed=["a.md"])
-    assert hops(plain) == ["b"], "an agent's work is no approval"
+    assert legs(plain) == ["b"], "an agent's work is no approval"
 
 
 def test_memory_is_cleaned_when_a_revision_is_done() -> None:
-    run = Driven(steps(one("a", "on: {ERROR: {pause: look}}"), one("b", "on: {NEEDS_REVISION: {route: [a, b], at_most: 2, then: halt}}")))
+    run = Driven(
+        steps(
+            one("a", "on: {ERROR: {pause: look}}"),
+            one("b", "on: {NEEDS_REVISION: {route: [a, b], at_most: 2, then: halt}}"),
+        )
+    )
     run.start()
     run.say(SEAT)
     assert "MemoryCleaned" not in run.do("Conclude")
@@ -376,12 +435,23 @@ def test_memory_is_cleaned_when_a_revision_is_done() -> None:
 
 
 def test_a_review_is_recorded_with_what_it_led_to() -> None:
-    policy = "settings: {supplementaryPolicy: on-issues, reviewPolicy: {minBlockSeverity: LOW, maxFixAttempts: 1, maxStageRestarts: 1}}\n"
+    policy = (
+        "settings: {supplementaryPolicy: on-issues, reviewPolicy: {minBlockSeverity: LOW, maxFixAttempts: 1, "
+        "maxStageRestarts: 1}}\n"
+    )
     review = (
-        f"id: b, stage: ONE, number: b, type: review, agent: {{{R}: x, out: b.json}}, modes: {{supplementary: {{{R}: y, out: b.json}}}}, retry: {{ERROR: 2, LOST: 2}}, "
+        f"id: b, stage: ONE, number: b, type: review, agent: {{{R}: x, out: b.json}}, modes: "
+        f"{{supplementary: {{{R}: y, out: b.json}}}}, retry: {{ERROR: 2, LOST: 2}}, "
         "review: {policy: reviewPolicy, supplementary: on-issues, fix: a, restart: ONE}"
     )
-    run = Driven(steps(f"id: a, stage: ONE, number: a, agent: {{{R}: x, out: a.md}}", review, f"id: c, stage: TWO, number: c, agent: {{{R}: x, out: c.md}}", more=policy))
+    run = Driven(
+        steps(
+            f"id: a, stage: ONE, number: a, agent: {{{R}: x, out: a.md}}",
+            review,
+            f"id: c, stage: TWO, number: c, agent: {{{R}: x, out: c.md}}",
+            more=policy,
+        )
+    )
     bad, good = {"status": "needs_revision", "issues": [{"severity": "HIGH"}]}, {"status": "approved", "issues": []}
 
     def reviewed(answer: Any, *before: str) -> Any:
@@ -389,7 +459,7 @@ def test_a_review_is_recorded_with_what_it_led_to() -> None:
         while run.run["position"] == "a":
             run.say(SEAT)
             run.start()
-        [seat] = [run.run["attempts"][name]["extra"]["seat"] for name in run.run["flying"]]
+        [seat] = [run.run["attempts"][name]["extra"]["seat"] for name in run.run["in_flight"]]
         for word in before:
             run.say(seat, word)
             run.start()
@@ -401,21 +471,45 @@ def test_a_review_is_recorded_with_what_it_led_to() -> None:
     run.do("Conclude")
     assert run.last[0]["type"] == "StepEnded", "only a review is recorded as one"
     first = reviewed(bad, "ERROR", "LOST")
-    assert (first["type"], first["step"], first["changes"]["approved"], first["changes"]["answer"]) == ("ReviewRecorded", "b", False, bad)
-    assert (first["changes"]["next"], first["changes"]["visit"], first["changes"]["dispatch_retries"]) == ("supplementary", 1, 2) and "fix_attempts" not in first["changes"]
+    assert (first["type"], first["step"], first["changes"]["approved"], first["changes"]["answer"]) == (
+        "ReviewRecorded",
+        "b",
+        False,
+        bad,
+    )
+    assert (first["changes"]["next"], first["changes"]["visit"], first["changes"]["dispatch_retries"]) == (
+        "supplementary",
+        1,
+        2,
+    ) and "fix_attempts" not in first["changes"]
     second = reviewed(bad)
-    assert (second["changes"]["next"], second["changes"]["fix_attempts"], second["changes"]["dispatch_retries"], second["changes"]["visit"]) == ("fix", 1, 0, 2)
+    assert (
+        second["changes"]["next"],
+        second["changes"]["fix_attempts"],
+        second["changes"]["dispatch_retries"],
+        second["changes"]["visit"],
+    ) == ("fix", 1, 0, 2)
     assert second["changes"]["reason"] and second["changes"]["sha256"] == ""
     assert reviewed(bad)["changes"]["next"] == "restart" and run.run["restarts"][0]["stage"] == "ONE"
     led = [reviewed(bad)["changes"]["next"] for _ in range(3)]
     assert led[-1] == "blocked" and run.run["status"] == "blocked", led
     run.do("Unblock")
-    assert (reviewed(good)["changes"]["approved"], run.last[0]["changes"]["next"], run.last[0]["changes"]["reason"]) == (True, "", "")
+    assert (
+        reviewed(good)["changes"]["approved"],
+        run.last[0]["changes"]["next"],
+        run.last[0]["changes"]["reason"],
+    ) == (True, "", "")
 
 
 def test_a_review_may_be_the_last_word() -> None:
     review = f"id: b, type: review, number: b, agent: {{{R}: x, out: b.json}}, review: {{policy: reviewPolicy, fix: a}}"
-    run = Driven(steps(one("a"), review, more="settings: {reviewPolicy: {minBlockSeverity: LOW, maxFixAttempts: 1, maxStageRestarts: 0}}\n"))
+    run = Driven(
+        steps(
+            one("a"),
+            review,
+            more="settings: {reviewPolicy: {minBlockSeverity: LOW, maxFixAttempts: 1, maxStageRestarts: 0}}\n",
+        )
+    )
     run.all_say()
     run.start()
     run.say(SEAT, receipt={"severities": [], "answer": {"status": "approved", "issues": []}})
@@ -434,22 +528,38 @@ def planned(run: Driven, **more: Any) -> Any:
 def test_a_plan_becomes_waves_under_the_cap() -> None:
     told = planned(Driven(steps(waves("on: {ERROR: halt}"), cap=1), PLAN))
     assert told["waves"] == [["1", "2"], ["3", "4"], ["5"]] and told["groups"] == [["1"], ["2"], ["3"], ["4"], ["5"]]
-    assert planned(Driven(steps(waves("on: {ERROR: halt}", "at_once: 1"), cap=4), PLAN))["groups"] == [["1"], ["2"], ["3"], ["4"], ["5"]]
+    assert planned(Driven(steps(waves("on: {ERROR: halt}", "at_once: 1"), cap=4), PLAN))["groups"] == [
+        ["1"],
+        ["2"],
+        ["3"],
+        ["4"],
+        ["5"],
+    ]
     assert planned(Driven(steps(waves("on: {ERROR: halt}"), cap=4), PLAN))["groups"] == [["1", "2"], ["3", "4"], ["5"]]
     rolling = planned(Driven(steps(waves("on: {ERROR: halt}", "order: rolling")), [item("0"), *PLAN]))
     assert rolling["groups"] == [["1", "2", "3", "0", "4", "5"]], "the longest chains first"
     assert planned(Driven(steps(waves("on: {ERROR: halt}")), [item("1", agent=SEAT)]))["items"]["1"]["agent"] == SEAT
-    assert {name: one["status"] for name, one in rolling["items"].items()} == dict.fromkeys("012345", "pending") and rolling["items"]["1"]["agent"] == ""
+    assert {name: one["status"] for name, one in rolling["items"].items()} == dict.fromkeys(
+        "012345", "pending"
+    ) and rolling["items"]["1"]["agent"] == ""
 
 
-@pytest.mark.parametrize(("more", "why"), [
-    ({"problem": "it cannot be read"}, "it cannot be read"), ({"items": [item("1", "9")]}, "9"), ({"items": [item("1"), item("1")]}, "1"), ({"items": PLAN}, "at most 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"problem": "it cannot be read"}, "it cannot be read"),
+        ({"items": [item("1", "9")]}, "9"),
+        ({"items": [item("1"), item("1")]}, "1"),
+        ({"items": PLAN}, "at most 4"),
+    ],
+)
 def test_a_plan_that_cannot_be_carried_out_goes_back(more: Any, why: str) -> None:
     run = Driven(steps(waves("on: {NEEDS_REVISION: {pause: look}, ERROR: halt}", "max_items: 4")), PLAN)
     run.do("BeginVisit")
     run.do("PlanVisit", **{"items": PLAN[:4], "findings": [], **more})
-    assert (run.last[0]["type"], run.last[0]["verdict"]) == ("StepEnded", "NEEDS_REVISION") and why in run.last[0]["summary"]
+    assert (run.last[0]["type"], run.last[0]["verdict"]) == ("StepEnded", "NEEDS_REVISION") and why in run.last[0][
+        "summary"
+    ]
     assert run.run["status"] == "paused"
     fitting = Driven(steps(waves("on: {NEEDS_REVISION: {pause: look}, ERROR: halt}", "max_items: 4")), PLAN[:4])
     assert planned(fitting)["type"] == "ItemsPlanned", "as many as are allowed"
@@ -459,12 +569,20 @@ def big(name: str) -> Any:
     return {**item(name), "files": ["a.py", "b.py", "c.py", "d.py"]}
 
 
-@pytest.mark.parametrize(("strict", "switches", "back"), [("true", {}, True), ("false", {}, False), ("tough", {"tough": True}, True), ("tough", {"tough": False}, False)])
+@pytest.mark.parametrize(
+    ("strict", "switches", "back"),
+    [("true", {}, True), ("false", {}, False), ("tough", {"tough": True}, True), ("tough", {"tough": False}, False)],
+)
 def test_a_plan_beyond_its_limits_goes_back_where_it_is_strict(strict: str, switches: Any, back: bool) -> None:
-    text = steps(waves("on: {NEEDS_REVISION: {pause: look}, ERROR: halt}", f"limits: {{files: 3}}, strict: {strict}"), more="switches: {tough: false}\n")
+    text = steps(
+        waves("on: {NEEDS_REVISION: {pause: look}, ERROR: halt}", f"limits: {{files: 3}}, strict: {strict}"),
+        more="switches: {tough: false}\n",
+    )
     found = planned(Driven(text, [big("1"), item("2", agent="nobody")], **switches))
     if back:
-        assert found["verdict"] == "NEEDS_REVISION" and found["summary"] == "item 1 has 4 production files; the limit is 3", "an agent nobody knows has a remedy"
+        assert (
+            found["verdict"] == "NEEDS_REVISION" and found["summary"] == "item 1 has 4 production files; the limit is 3"
+        ), "an agent nobody knows has a remedy"
     else:
         assert found["type"] == "ItemsPlanned" and len(found["notes"]) == 2, "it is said, and goes on"
 
@@ -473,19 +591,23 @@ def test_what_was_moved_is_said() -> None:
     late = {**item("2", "1"), "wave": 1}
     found = planned(Driven(steps(waves("on: {ERROR: halt}")), [{**item("1"), "wave": 1}, late]))
     assert found["notes"] == ["item 2 moved from wave 1 to 2: it waits for 1"] and found["waves"] == [["1"], ["2"]]
-    both = planned(Driven(steps(waves("on: {ERROR: halt}")), [item("1"), item("2", "1"), {**item("3", "1", "2"), "wave": 1}]))
+    both = planned(
+        Driven(steps(waves("on: {ERROR: halt}")), [item("1"), item("2", "1"), {**item("3", "1", "2"), "wave": 1}])
+    )
     assert both["notes"] == ["item 3 moved from wave 1 to 3: it waits for 2"], "for the last of them"
 
 
 def fixed(which: str, findings: Any, plan: Any = PLAN, failed: str = "") -> Any:
     """What runs when a later step sends the items back, all of them done (or one failed)."""
     back = f"on: {{NEEDS_REVISION: {{route: [{{work: {which}}}, check], at_most: 1, then: halt}}, ERROR: halt}}"
-    run = Driven(steps(waves("on: {ERROR: {go_on: check}}", "on_item_error: skip-dependents"), one("check", back)), PLAN)
+    run = Driven(
+        steps(waves("on: {ERROR: {go_on: check}}", "on_item_error: skip-dependents"), one("check", back)), PLAN
+    )
     while run.run["position"] != "check":
         for seat in run.start():
             if seat != SEAT:
                 run.say(seat, "ERROR" if failed and seat.endswith(f"@{failed}") else "DONE")
-        if any(name.startswith("check") for name in run.run["flying"]):
+        if any(name.startswith("check") for name in run.run["in_flight"]):
             break
     run.say(SEAT, "NEEDS_REVISION")
     run.do("Conclude")
@@ -498,15 +620,26 @@ def fixed(which: str, findings: Any, plan: Any = PLAN, failed: str = "") -> Any:
 CHANGED = [*PLAN[:4], {**PLAN[4], "title": "another"}]
 
 
-@pytest.mark.parametrize(("which", "findings", "plan", "failed", "runs"), [
-    ("due", [], PLAN, "", ""), ("due", [], CHANGED, "", "5"), ("due", [], [*PLAN, item("6")], "", "6"), ("due", [{"text": "item 3 is wrong"}], PLAN, "", ""),
-    ("due", [], PLAN, "2", "24"),
-    ("failing", [{"text": "item 3 is wrong"}], PLAN, "", "3"), ("failing", [{"text": "all is wrong"}], PLAN, "", ""), ("failing", [], CHANGED, "", "5"),
-    ("failing", [{"text": "item 3 is wrong"}], CHANGED, "", "35"),
-    ("affected", [{"text": "item 3 is wrong"}], PLAN, "", "3"), ("affected", [{"text": "all is wrong"}], PLAN, "", "12345"), ("affected", [], PLAN, "", "12345"),
-    ("affected", [{"text": "item 3 is wrong"}], CHANGED, "", "3"), ("affected", [{"text": "item 3 is wrong"}, {"text": "odd"}], PLAN, "", "3"),
-    ("all", [{"text": "item 3 is wrong"}], PLAN, "", "12345"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("which", "findings", "plan", "failed", "runs"),
+    [
+        ("due", [], PLAN, "", ""),
+        ("due", [], CHANGED, "", "5"),
+        ("due", [], [*PLAN, item("6")], "", "6"),
+        ("due", [{"text": "item 3 is wrong"}], PLAN, "", ""),
+        ("due", [], PLAN, "2", "24"),
+        ("failing", [{"text": "item 3 is wrong"}], PLAN, "", "3"),
+        ("failing", [{"text": "all is wrong"}], PLAN, "", "12345"),
+        ("failing", [], CHANGED, "", "5"),
+        ("failing", [{"text": "item 3 is wrong"}], CHANGED, "", "35"),
+        ("affected", [{"text": "item 3 is wrong"}], PLAN, "", "3"),
+        ("affected", [{"text": "all is wrong"}], PLAN, "", "12345"),
+        ("affected", [], PLAN, "", "12345"),
+        ("affected", [{"text": "item 3 is wrong"}], CHANGED, "", "3"),
+        ("affected", [{"text": "item 3 is wrong"}, {"text": "odd"}], PLAN, "", "3"),
+        ("all", [{"text": "item 3 is wrong"}], PLAN, "", "12345"),
+    ],
+)
 def test_which_items_run_again(which: str, findings: Any, plan: Any, failed: str, runs: str) -> None:
     assert sorted(fixed(which, findings, plan, failed)) == list(runs)
 
@@ -518,12 +651,20 @@ def test_items_that_were_done_by_hand_are_not_done_again() -> None:
     run.do("BeginVisit")
     run.do("PlanVisit", items=PLAN, findings=[])
     found = run.last[0]
-    assert found["groups"] == [["2"], ["3", "4"], ["5"]] and found["items"]["1"]["status"] == "completed" and found["items"]["2"]["status"] == "pending"
+    assert (
+        found["groups"] == [["2"], ["3", "4"], ["5"]]
+        and found["items"]["1"]["status"] == "completed"
+        and found["items"]["2"]["status"] == "pending"
+    )
     assert found["made"] == [], "no seat of what still runs"
 
 
 def test_what_agents_answered_before_somebody_took_over_is_kept() -> None:
-    text = steps(waves("on: {ERROR: halt}", "per_item: in-turn").replace(f"[{{{R}: x}}], default: researcher-x", f"[{{{R}: x}}, {{id: q, {R}: y}}]"))
+    text = steps(
+        waves("on: {ERROR: halt}", "per_item: in-turn").replace(
+            f"[{{{R}: x}}], default: researcher-x", f"[{{{R}: x}}, {{id: q, {R}: y}}]"
+        )
+    )
     run = Driven(text, [item("1"), item("2")])
     run.start()
     run.say(f"{SEAT}@1")
@@ -552,17 +693,29 @@ def test_a_person_asks_for_a_step_again() -> None:
     run.say(SEAT, "ERROR")
     assert run.refused("RetryStep", step="nowhere") == "no-such-step"
     assert run.do("RetryStep", step="a") == ["StepEnded", "RouteTaken", "Resumed"]
-    assert (run.last[0]["step"], run.last[0]["status"], hops(run), run.run["status"]) == ("b", "failed", ["a"], "running")
+    assert (run.last[0]["step"], run.last[0]["status"], legs(run), run.run["status"]) == (
+        "b",
+        "failed",
+        ["a"],
+        "running",
+    )
     between = Driven(text)
     between.all_say()
     between.do("Conclude")
-    assert between.do("RetryStep", step="a") == ["RouteTaken"] and hops(between) == ["a"]
+    assert between.do("RetryStep", step="a") == ["RouteTaken"] and legs(between) == ["a"]
 
 
-@pytest.mark.parametrize(("rest", "then"), [
-    ({"do": "Pause", "reason": "x", "kind": "person"}, "Resumed"), ({"do": "Stop"}, "Resumed"), ({"do": "Park", "until": "", "reason": ""}, "Resumed"),
-    ({"do": "Block", "reason": "x"}, "Unblocked"), ({"do": "Fail", "error": "x"}, "Unblocked"),
-], ids=lambda one: one["do"] if isinstance(one, dict) else one)  # fmt: skip
+@pytest.mark.parametrize(
+    ("rest", "then"),
+    [
+        ({"do": "Pause", "reason": "x", "kind": "person"}, "Resumed"),
+        ({"do": "Stop"}, "Resumed"),
+        ({"do": "Park", "until": "", "reason": ""}, "Resumed"),
+        ({"do": "Block", "reason": "x"}, "Unblocked"),
+        ({"do": "Fail", "error": "x"}, "Unblocked"),
+    ],
+    ids=lambda one: one["do"] if isinstance(one, dict) else one,
+)
 def test_whatever_the_run_rests_from_it_goes_on(rest: dict[str, str], then: str) -> None:
     run = Driven(steps(one("a"), one("b")))
     run.asked()
@@ -595,7 +748,12 @@ def test_at_a_gate_it_is_decided_and_behind_one_it_must_be_approved() -> None:
 
 def test_a_fork_begins_behind_what_was_carried_over() -> None:
     told = {"source": "x", "at_version": 7}
-    text = steps(GATED[0], one("fix", "aside: true"), GATED[1], one("b", "on: {NEEDS_REVISION: {route: [fix, b], at_most: 1, then: halt}}"))
+    text = steps(
+        GATED[0],
+        one("fix", "aside: true"),
+        GATED[1],
+        one("b", "on: {NEEDS_REVISION: {route: [fix, b], at_most: 1, then: halt}}"),
+    )
     run = ByHand(text)
     assert run.refused("Fork", at_step="nowhere", approved=[], **told) == "no-such-step"
     assert run.refused("Fork", at_step="b", approved=[], **told) == "gate-ahead"

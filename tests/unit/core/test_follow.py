@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.present import present
 from tests.unit.core import test_pipeline_rules as rules
 from tests.unit.core.by_command import Driven
 from tests.unit.core.test_pipeline_rules import SEAT, R, item, one, waves
@@ -37,38 +38,58 @@ def taken(run: Driven) -> Any:
 
 
 def test_those_before_the_step_that_sends_them_are_told_what_was_found() -> None:
-    run = Driven(steps(one("a"), one("b"), written("c", "review.md", "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 1, then: halt}}"), one("d")))
+    run = Driven(
+        steps(
+            one("a"),
+            one("b"),
+            written("c", "review.md", "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 1, then: halt}}"),
+            one("d"),
+        )
+    )
     ended(run), ended(run)
     ended(run, "NEEDS_REVISION")
-    hops = taken(run)["queue"]
-    assert [hop["step"] for hop in hops] == ["a", "b", "c"]
-    assert [hop.get("findings") for hop in hops] == [["review.md"], ["review.md"], None], "what it wrote; and it does not tell itself"
-    assert [hop.get("revises", False) for hop in hops] == [True, False, False]
+    legs = taken(run)["queue"]
+    assert [leg["step"] for leg in legs] == ["a", "b", "c"]
+    assert [leg.get("findings") for leg in legs] == [["review.md"], ["review.md"], None], (
+        "what it wrote; and it does not tell itself"
+    )
+    assert [leg.get("revises", False) for leg in legs] == [True, False, False]
     assert (taken(run)["reason"], run.run["routes"]) == ("NEEDS_REVISION", {taken(run)["route"]: 1})
 
 
 def test_a_step_that_runs_itself_again_is_told_too_and_revises_nothing() -> None:
     run = Driven(steps(written("a", "a.md", "on: {NEEDS_REVISION: {route: [a], at_most: 1, then: halt}}")))
     ended(run, "NEEDS_REVISION")
-    [hop] = taken(run)["queue"]
-    assert hop["findings"] == ["a.md"] and "revises" not in hop and "feedback" not in hop
+    [leg] = taken(run)["queue"]
+    assert leg["findings"] == ["a.md"] and "revises" not in leg and "feedback" not in leg
 
 
 def test_what_a_step_passes_on_may_be_named() -> None:
-    run = Driven(steps(one("a"), written("b", "[x.md, y.md]", "on: {NEEDS_REVISION: {route: [a, b], at_most: 1, with: [y.md], then: halt}}")))
+    run = Driven(
+        steps(
+            one("a"),
+            written("b", "[x.md, y.md]", "on: {NEEDS_REVISION: {route: [a, b], at_most: 1, with: [y.md], then: halt}}"),
+        )
+    )
     ended(run)
     ended(run, "NEEDS_REVISION")
     assert taken(run)["queue"][0]["findings"] == ["y.md"]
 
 
 def test_a_gate_passes_a_persons_words_on() -> None:
-    run = Driven(steps(one("a"), "id: g, gate: {prompt: '?', revise: a}", one("b", "on: {NEEDS_REVISION: {route: [a, b], at_most: 1, then: halt}}")))
+    run = Driven(
+        steps(
+            one("a"),
+            "id: g, gate: {prompt: '?', revise: a}",
+            one("b", "on: {NEEDS_REVISION: {route: [a, b], at_most: 1, then: halt}}"),
+        )
+    )
     ended(run)
     run.asked()
     run.do("DecideGate", decision="revise", who="ada", feedback="shorter")
     run.do("Conclude")
-    hops = taken(run)["queue"]
-    assert hops[0]["feedback"] == "shorter" and "feedback" not in hops[-1] and hops[0]["findings"] == []
+    legs = taken(run)["queue"]
+    assert legs[0]["feedback"] == "shorter" and "feedback" not in legs[-1] and legs[0]["findings"] == []
     ended(run)
     run.asked()
     run.do("DecideGate", decision="approve", who="ada", feedback="fine")
@@ -78,16 +99,23 @@ def test_a_gate_passes_a_persons_words_on() -> None:
 
 def cluster(name: str, aggregate: str = "", more: str = "") -> str:
     members = f"[{{id: m, {R}: x, out: m.md}}, {{id: n, {R}: y, out: n.md}}]"
-    return f"id: {name}, cluster: {{members: {members}, quorum: 2}}{aggregate and ', aggregate: ' + aggregate}{more and ', ' + more}"
+    return (
+        f"id: {name}, cluster: "
+        f"{{members: {members}, quorum: 2}}{aggregate and ', aggregate: ' + aggregate}{more and ', ' + more}"
+    )
 
 
 def test_the_outputs_of_a_cluster_are_its_aggregators_or_its_members() -> None:
-    back = "on: {NEEDS_REVISION: {route: [a, c], at_most: 1, then: halt}, ERROR: {route: [a, c], at_most: 1, then: halt}}"
+    back = (
+        "on: {NEEDS_REVISION: {route: [a, c], at_most: 1, then: halt}, ERROR: {route: [a, c], at_most: 1, then: halt}}"
+    )
     run = Driven(steps(one("a"), cluster("c", f"{{id: z, {R}: z, out: z.md}}", back)))
     ended(run)
     run.all_say()
     ended(run, "NEEDS_REVISION")
-    assert taken(run)["queue"][0]["findings"] == ["z.md"] and "again" not in taken(run)["queue"][-1], "all of them, again"
+    assert taken(run)["queue"][0]["findings"] == ["z.md"] and "again" not in taken(run)["queue"][-1], (
+        "all of them, again"
+    )
     bare = Driven(steps(one("a"), cluster("c", "", "on: {ERROR: {route: [a, c], at_most: 1, then: halt}}")))
     ended(bare)
     ended(bare, "ERROR")
@@ -117,7 +145,9 @@ def test_some_members_again_and_then_whoever_draws_the_conclusion() -> None:
 
 
 def test_memory_of_what_is_done_again_is_no_longer_true() -> None:
-    text = steps(one("a"), one("b", AGAIN), more="memory: run\nshown_as: feature_docs\n").replace("docs/{slug}", "docs/feature/{slug}")
+    text = steps(one("a"), one("b", AGAIN), more="memory: run\nshown_as: feature_docs\n").replace(
+        "docs/{slug}", "docs/feature/{slug}"
+    )
     run = Driven(text)
     ended(run)
     ended(run, "NEEDS_REVISION")
@@ -130,7 +160,10 @@ def test_memory_of_what_is_done_again_is_no_longer_true() -> None:
 
 
 def test_a_reason_for_one_of_them_only() -> None:
-    because = "on: {NEEDS_REVISION: {route: [a, c], because: m, at_most: 1, then: {pause: enough}, otherwise: {go_on: d}}, ERROR: halt}"
+    because = (
+        "on: {NEEDS_REVISION: {route: [a, c], because: m, at_most: 1, then: {pause: enough}, otherwise: {go_on: "
+        "d}}, ERROR: halt}"
+    )
     text = steps(one("a"), cluster("c", f"{{id: z, rule: r, {R}: z, out: z.md}}", because), one("d"))
     for guilty, where in (("m", "a"), ("n", "d")):
         run = Driven(text)
@@ -145,58 +178,84 @@ def test_a_reason_for_one_of_them_only() -> None:
 
 
 def test_a_hop_that_is_done_leads_to_the_next_one_and_anything_else_to_where_it_says() -> None:
-    text = steps(one("a", "on: {ERROR: {go_on: c}}"), one("b"), one("c", "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 2, then: halt}}"), one("d"))
+    text = steps(
+        one("a", "on: {ERROR: {go_on: c}}"),
+        one("b"),
+        one("c", "on: {NEEDS_REVISION: {route: [a, b, c], at_most: 2, then: halt}}"),
+        one("d"),
+    )
     run = Driven(text)
     ended(run), ended(run)
     ended(run, "NEEDS_REVISION")
     ended(run)
-    assert [hop["step"] for hop in run.run["queue"]] == ["b", "c"]
+    assert [leg["step"] for leg in run.run["queue"]] == ["b", "c"]
     ended(run)
     ended(run, "NEEDS_REVISION")
     ended(run, "ERROR")
-    assert [hop["step"] for hop in run.run["queue"]] == ["c"], "b lies before it, and is left"
-    far = Driven(steps(one("a", "on: {ERROR: {go_on: b}}"), one("b"), one("c", "on: {NEEDS_REVISION: {route: [a, c], at_most: 2, then: halt}}")))
+    assert [leg["step"] for leg in run.run["queue"]] == ["c"], "b lies before it, and is left"
+    far = Driven(
+        steps(
+            one("a", "on: {ERROR: {go_on: b}}"),
+            one("b"),
+            one("c", "on: {NEEDS_REVISION: {route: [a, c], at_most: 2, then: halt}}"),
+        )
+    )
     ended(far), ended(far)
     ended(far, "NEEDS_REVISION")
     ended(far, "ERROR")
-    assert [hop["step"] for hop in far.run["queue"]] == ["b", "c"], "it runs next, and what waits behind it waits"
+    assert [leg["step"] for leg in far.run["queue"]] == ["b", "c"], "it runs next, and what waits behind it waits"
 
 
 def test_what_is_carried_to_a_later_step() -> None:
     text = steps(written("a", "a.md", "on: {NEEDS_REVISION: {go_on: b, carry: doubts}}"), one("b"))
     run = Driven(text)
     ended(run, "NEEDS_REVISION")
-    assert run.run["carried"] == {"b": {"name": "doubts", "paths": ["a.md"]}}
+    assert run.run["handed_over"] == {"b": {"name": "doubts", "paths": ["a.md"]}}
     ended(run)
-    assert run.run["carried"] == {}, "once"
+    assert run.run["handed_over"] == {}, "once"
     plain = Driven(text)
     ended(plain)
-    assert plain.run["carried"] == {}
+    assert plain.run["handed_over"] == {}
 
 
 # ---- rests and ends
 
 
 def test_a_pause_says_what_who_and_why_and_the_step_waits() -> None:
-    run = Driven(steps(one("a"), cluster("b", "", "on: {ERROR: {pause: Look at it, recommendations: [retry, reject]}}"), one("c")))
+    run = Driven(
+        steps(
+            one("a"), cluster("b", "", "on: {ERROR: {pause: Look at it, recommendations: [retry, reject]}}"), one("c")
+        )
+    )
     ended(run)
     run.start()
     run.say("m", "ERROR", summary="no\nlines")
     run.say("n")
     run.do("Conclude")
-    pause = run.run["pause"]
-    assert pause["reason"] == "Look at it (m): fewer than 2 outputs: no" and pause["recommendations"] == ["retry", "reject"]
-    assert (pause["kind"], pause["step"], pause["last_feedback"], taken(run)["queue"][0]["step"]) == ("outcome", "b", "fewer than 2 outputs", "b")
+    pause = present(run.run["pause"])
+    assert pause["reason"] == "Look at it (m): fewer than 2 outputs: no" and pause["recommendations"] == [
+        "retry",
+        "reject",
+    ]
+    assert (pause["kind"], pause["step"], pause["feedback"], taken(run)["queue"][0]["step"]) == (
+        "outcome",
+        "b",
+        "fewer than 2 outputs",
+        "b",
+    )
 
 
 def test_the_word_of_somebody_who_was_done_is_no_reason() -> None:
     run = Driven(steps(one("a", "on: {ERROR: fail}"), one("b", "on: {ERROR: fail}")))
     ended(run, summary="all is well")
     ended(run, "ERROR", summary="it broke")
-    assert run.run["failure"]["error"].endswith(f"({SEAT}): it broke") and run.run["failure"]["step"] == "b"
+    assert (
+        present(run.run["failure"])["error"].endswith(f"({SEAT}): it broke")
+        and present(run.run["failure"])["step"] == "b"
+    )
     silent = Driven(steps(one("a", "on: {ERROR: fail}")))
     ended(silent, "ERROR")
-    assert silent.run["failure"]["error"].endswith(f"({SEAT})")
+    assert present(silent.run["failure"])["error"].endswith(f"({SEAT})")
 
 
 def test_an_item_that_failed_says_why() -> None:
@@ -205,7 +264,7 @@ def test_an_item_that_failed_says_why() -> None:
     run.say(f"{SEAT}@1", "ERROR", summary="first")
     run.say(f"{SEAT}@2", summary="fine")
     run.do("Conclude")
-    assert run.run["pause"]["reason"] == "Look (1): failed: 1: first"
+    assert present(run.run["pause"])["reason"] == "Look (1): failed: 1: first"
 
 
 @pytest.mark.parametrize(("rule", "status"), [("fail", "failed"), ("{pause: x}", "paused"), ("halt", "failed")])
@@ -231,7 +290,11 @@ def test_a_stage_is_left_with_its_evidence_only() -> None:
     text = steps(staged("a", "ONE", "evidence_for_next: [a.md]"), staged("b", "TWO", "evidence_for_next: [b.md]"))
     run = Driven(text)
     assert [event["type"] for event in ended(run)] == ["StepEnded", "RouteTaken", "Blocked"]
-    assert (run.run["status"], run.run["blocked"]["missing"], run.run["blocked"]["reason"]) == ("blocked", ["a.md"], "ONE->TWO")
+    assert (run.run["status"], present(run.run["blocked"])["missing"], present(run.run["blocked"])["reason"]) == (
+        "blocked",
+        ["a.md"],
+        "ONE->TWO",
+    )
     assert run.run["queue"][0]["step"] == "a", "whoever lets it go on lets it try this step again"
     run.do("Unblock")
     run.start()
@@ -239,7 +302,9 @@ def test_a_stage_is_left_with_its_evidence_only() -> None:
     run.say(SEAT)
     run.do("Conclude")
     assert run.run["queue"][0]["step"] == "b"
-    assert [event["type"] for event in ended(run)] == ["StepEnded", "RouteTaken", "Blocked"] and run.run["blocked"]["reason"] == "TWO->COMPLETE"
+    assert [event["type"] for event in ended(run)] == ["StepEnded", "RouteTaken", "Blocked"] and present(
+        run.run["blocked"]
+    )["reason"] == "TWO->COMPLETE"
 
 
 def test_within_a_stage_and_on_a_way_back_no_proof_is_needed() -> None:
@@ -257,16 +322,35 @@ def test_within_a_stage_and_on_a_way_back_no_proof_is_needed() -> None:
 
 def case(queue: Any = (), **more: Any) -> Any:
     from tenuto.core.decide import Case
-    from tenuto.core.fold import new_repo, new_run
+    from tenuto.core.parts import new_repo, new_run
 
     run: Any = {**new_run(), "id": "x", "queue": list(queue), **more}
-    steps = [{"id": name, "stage": stage, "number": name, "aggregate": None, "evidence_for_next": [f"{name}.md"], "when": "always"} for name, stage in (("a", "ONE"), ("b", "TWO"), ("c", "TWO"), ("d", ""))]
-    pipeline = {"steps": steps, "memory": "", "documents": "docs/{slug}", "switches": {}}
-    return Case(pipeline, new_repo(), run, {"at": "2026-11-15T10:00:00.000Z", "by": "ada"})
+    steps: Any = [
+        {
+            "id": name,
+            "stage": stage,
+            "number": name,
+            "aggregate": None,
+            "evidence_for_next": [f"{name}.md"],
+            "when": "always",
+        }
+        for name, stage in (("a", "ONE"), ("b", "TWO"), ("c", "TWO"), ("d", ""))
+    ]
+    pipeline: Any = {"steps": steps, "memory": "", "documents": "docs/{slug}", "switches": {}}
+    asked: Any = {"at": "2026-11-15T10:00:00.000Z", "by": "ada"}
+    return Case(pipeline, new_repo(), run, asked)
 
 
 def step(name: str = "b", stage: str = "", kind: str = "agent", **on: Any) -> Any:
-    return {"id": name, "kind": kind, "stage": stage, "on": on, "agent": {"out": []}, "modes": {}, "aggregate": None}
+    return {
+        "id": name,
+        "kind": kind,
+        "stage": stage,
+        "on": on,
+        "agent": {"out": [], "command": None},
+        "modes": {},
+        "aggregate": None,
+    }
 
 
 def outcome(name: str = "ERROR", reason: str = "", *because: str) -> Any:
@@ -278,14 +362,27 @@ def to(name: str, **more: Any) -> Any:
 
 
 def route(*names: str, **more: Any) -> Any:
-    hops = [{"step": name, "mode": "", "only": [], "items": ""} for name in names]
-    return {"do": "route", "route": hops, "because": "", "otherwise": None, "then": None, "at_most": 1, "counter": "k", "with": [], "restart": "", "resets": [], **more}
+    legs = [{"step": name, "mode": "", "only": [], "items": ""} for name in names]
+    return {
+        "do": "route",
+        "route": legs,
+        "because": "",
+        "when": "always",
+        "otherwise": None,
+        "then": None,
+        "at_most": 1,
+        "counter": "k",
+        "with": [],
+        "restart": "",
+        "resets": [],
+        **more,
+    }
 
 
 def followed(at: Any, where: Any, what: Any) -> list[Any]:
-    from tenuto.core.follow import follow
+    from tenuto.core.visit import follow
 
-    return follow(at, where, what)
+    return follow(at, where, what, lambda when: bool(when == "always"))
 
 
 def types(events: list[Any]) -> list[str]:
@@ -304,52 +401,94 @@ def test_an_outcome_that_the_table_does_not_have_is_an_error_and_without_one_the
 
 def test_a_way_back_for_another_reason() -> None:
     back = {"because": "m"}
-    assert types(followed(case(), step(ERROR=route("a", "b", **back, then=to("d"))), outcome("ERROR", "", "n"))) == ["RouteTaken"]
-    assert followed(case(), step(ERROR=route("a", "b", **back, then=to("d"))), outcome("ERROR", "", "n"))[0]["queue"][0]["step"] == "d", "what is said for then"
+    assert types(followed(case(), step(ERROR=route("a", "b", **back, then=to("d"))), outcome("ERROR", "", "n"))) == [
+        "RouteTaken"
+    ]
+    assert (
+        followed(case(), step(ERROR=route("a", "b", **back, then=to("d"))), outcome("ERROR", "", "n"))[0]["queue"][0][
+            "step"
+        ]
+        == "d"
+    ), "what is said for then"
     assert types(followed(case(), step(ERROR=route("a", "b", **back)), outcome("ERROR", "", "n"))) == ["Failed"]
     assert followed(case(), step(ERROR=route("a", "b", **back)), outcome("ERROR", "", "n", "m"))[0]["route"] == "k"
 
 
 def test_a_block_names_the_stage_and_the_step_waits() -> None:
     for stage in ("ONE", ""):
-        again, blocked = followed(case([{"step": "c"}]), step(stage=stage, ERROR={"do": "block", "reason": "look"}), outcome())
-        assert ([hop["step"] for hop in again["queue"]], blocked["reason"], blocked["stage"], blocked["missing"]) == (["b", "c"], "look", stage or None, [])
+        again, blocked = followed(
+            case([{"step": "c"}]), step(stage=stage, ERROR={"do": "block", "reason": "look"}), outcome()
+        )
+        assert ([leg["step"] for leg in again["queue"]], blocked["reason"], blocked["stage"], blocked["missing"]) == (
+            ["b", "c"],
+            "look",
+            stage or None,
+            [],
+        )
 
 
 def test_a_way_back_may_begin_a_stage_again() -> None:
     done = [{"stage": "ONE"}, {"stage": "TWO"}, {"stage": "ONE"}]
-    taken, restarted = followed(case(restarts=done), step(ERROR=route("a", "b", restart="ONE")), outcome("ERROR", "too bad"))
-    assert (restarted["stage"], restarted["to"], restarted["reason"], taken["reason"]) == ("ONE", "a", "b: too bad (restart 3)", "too bad")
-    assert followed(case(), step(ERROR=route("a", "b", restart="ONE")), outcome())[1]["reason"] == "b: ERROR (restart 1)"
+    taken, restarted = followed(
+        case(restarts=done), step(ERROR=route("a", "b", restart="ONE")), outcome("ERROR", "too bad")
+    )
+    assert (restarted["stage"], restarted["to"], restarted["reason"], taken["reason"]) == (
+        "ONE",
+        "a",
+        "b: too bad (restart 3)",
+        "too bad",
+    )
+    assert (
+        followed(case(), step(ERROR=route("a", "b", restart="ONE")), outcome())[1]["reason"] == "b: ERROR (restart 1)"
+    )
     assert types(followed(case(), step(ERROR=route("a", "b")), outcome())) == ["RouteTaken"]
 
 
 def test_what_waits_and_where_it_goes_on() -> None:
     def waits(name: str, *queue: str) -> Any:
-        return followed(case([{"step": one, "mark": 1} for one in queue]), step("a", DONE=to("c"), ERROR=to("c")), outcome(name))[0]["queue"]
+        return followed(
+            case([{"step": one, "mark": 1} for one in queue]), step("a", DONE=to("c"), ERROR=to("c")), outcome(name)
+        )[0]["queue"]
 
-    assert [hop["step"] for hop in waits("DONE", "b", "d")] == ["b", "d"], "a hop that is done leads to the next hop"
-    assert [hop["step"] for hop in waits("ERROR", "b", "d")] == ["c", "d"] and [hop["step"] for hop in waits("ERROR", "b")] == ["c"]
-    assert waits("ERROR", "b", "c", "d") == [{"step": "c", "mark": 1}, {"step": "d", "mark": 1}], "the hop that waits for it, with what it was told"
-    assert [hop["step"] for hop in waits("ERROR")] == ["c"]
+    assert [leg["step"] for leg in waits("DONE", "b", "d")] == ["b", "d"], "a leg that is done leads to the next leg"
+    assert [leg["step"] for leg in waits("ERROR", "b", "d")] == ["c", "d"] and [
+        leg["step"] for leg in waits("ERROR", "b")
+    ] == ["c"]
+    assert waits("ERROR", "b", "c", "d") == [{"step": "c", "mark": 1}, {"step": "d", "mark": 1}], (
+        "the leg that waits for it, with what it was told"
+    )
+    assert [leg["step"] for leg in waits("ERROR")] == ["c"]
 
 
 def test_only_a_way_forward_needs_proof() -> None:
     back = case([{"step": "a"}])
-    assert types(followed(back, step("b", "TWO", DONE=to("c")), outcome("DONE"))) == ["RouteTaken"] and back.run["status"] != "blocked"
+    assert (
+        types(followed(back, step("b", "TWO", DONE=to("c")), outcome("DONE"))) == ["RouteTaken"]
+        and back.run["status"] != "blocked"
+    )
 
 
 def attempt(name: str, seat: str, summary: str, verdict: str = "ERROR", item: str | None = None) -> Any:
     return {"step": name, "item": item, "summary": summary, "verdict": verdict, "extra": {"seat": seat}}
 
 
-@pytest.mark.parametrize(("attempts", "because", "error"), [
-    ([attempt("b", "m", "mine"), attempt("a", "m", "another step's")], ["m"], "b ended with ERROR (m): r: mine"),
-    ([attempt("b", "m", "first"), attempt("b", "m", "last"), attempt("b", "n", "another's")], ["m"], "b ended with ERROR (m): r: last"),
-    ([attempt("b", "m", "fine", "DONE")], ["m"], "b ended with ERROR (m): r"), ([attempt("b", "m", "x")], [], "b ended with ERROR: r"),
-    ([attempt("b", "m@1", "an item's", item="1")], ["1"], "b ended with ERROR (1): r: an item's"), ([attempt("b", "m", "r")], ["m"], "b ended with ERROR (m): r"),
-    ([attempt("b", "m", "z" * 400)], ["m"], "b ended with ERROR (m): r: " + "z" * 300), ([], ["m"], "b ended with ERROR (m): r"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("attempts", "because", "error"),
+    [
+        ([attempt("b", "m", "mine"), attempt("a", "m", "another step's")], ["m"], "b ended with ERROR (m): r: mine"),
+        (
+            [attempt("b", "m", "first"), attempt("b", "m", "last"), attempt("b", "n", "another's")],
+            ["m"],
+            "b ended with ERROR (m): r: last",
+        ),
+        ([attempt("b", "m", "fine", "DONE")], ["m"], "b ended with ERROR (m): r"),
+        ([attempt("b", "m", "x")], [], "b ended with ERROR: r"),
+        ([attempt("b", "m@1", "an item's", item="1")], ["1"], "b ended with ERROR (1): r: an item's"),
+        ([attempt("b", "m", "r")], ["m"], "b ended with ERROR (m): r"),
+        ([attempt("b", "m", "z" * 400)], ["m"], "b ended with ERROR (m): r: " + "z" * 300),
+        ([], ["m"], "b ended with ERROR (m): r"),
+    ],
+)
 def test_what_a_failure_says(attempts: Any, because: list[str], error: str) -> None:
     at = case(attempts={str(number): one for number, one in enumerate(attempts)})
     assert followed(at, step(), outcome("ERROR", "r", *because))[0]["error"] == error
@@ -359,31 +498,69 @@ def test_what_a_failure_says(attempts: Any, because: list[str], error: str) -> N
 
 
 def chair(name: str) -> Any:
-    return {"id": name, "retry": {"ERROR": 0, "NEEDS_REVISION": 0, "LOST": 0}, "questions": 0, "weight": "normal", "verdicts": ["DONE", "NEEDS_REVISION", "ERROR"], "out": []}
+    return {
+        "id": name,
+        "retry": {"ERROR": 0, "NEEDS_REVISION": 0, "LOST": 0},
+        "questions": 0,
+        "weight": "normal",
+        "verdicts": ["DONE", "NEEDS_REVISION", "ERROR"],
+        "out": [],
+        "command": None,
+    }
 
 
 def together(aggregate: Any = None, **on: Any) -> Any:
-    return {**step(kind="cluster", **on), "cluster": {"first": None, "members": [chair(name) for name in "lmno"], "quorum": 4}, "aggregate": aggregate}
+    return {
+        **step(kind="cluster", **on),
+        "cluster": {"first": None, "members": [chair(name) for name in "lmno"], "quorum": 4},
+        "aggregate": aggregate,
+    }
 
 
 def heard(**seats: list[str]) -> Any:
-    states = {key: {"results": results, "open": None, "tries": len(results), "severities": [], "answer": None} for key, results in seats.items()}
-    return {"step": "b", "hop": {"step": "b", "mode": "deep"}, "seats": states}
+    states = {
+        key: {"results": results, "open": None, "tries": len(results), "severities": [], "answer": None}
+        for key, results in seats.items()
+    }
+    return {"step": "b", "leg": {"step": "b", "mode": "deep"}, "seats": states}
 
 
 def test_a_run_fails_for_what_an_agent_said_and_not_for_one_that_was_lost() -> None:
-    stay = heard(l=["LOST", "DONE"], m=["LOST"], n=["ERROR"], o=["NEEDS_REVISION"], z=["DONE"])
+    current_visit = heard(l=["LOST", "DONE"], m=["LOST"], n=["ERROR"], o=["NEEDS_REVISION"], z=["DONE"])
     where = together(chair("z"), ERROR=FAIL)
-    assert types(followed(case(stay=stay), where, outcome("ERROR", "", "n"))) == ["Failed"], "m was lost, and it is not about m"
-    again, paused = followed(case([{"step": "c"}], stay=stay), where, outcome("ERROR", "", "n", "m"))
-    assert (again["type"], [hop["step"] for hop in again["queue"]], again["queue"][0]["mode"], again["reason"]) == ("RouteTaken", ["b", "c"], "deep", "LOST")
-    assert list(again["queue"][0]["kept"]) == ["l", "o"], "what was answered is kept; whoever draws the conclusion draws it anew"
+    assert types(followed(case(current_visit=current_visit), where, outcome("ERROR", "", "n"))) == ["Failed"], (
+        "m was lost, and it is not about m"
+    )
+    again, paused = followed(case([{"step": "c"}], current_visit=current_visit), where, outcome("ERROR", "", "n", "m"))
+    assert (again["type"], [leg["step"] for leg in again["queue"]], again["queue"][0]["mode"], again["reason"]) == (
+        "RouteTaken",
+        ["b", "c"],
+        "deep",
+        "LOST",
+    )
+    assert list(again["queue"][0]["kept"]) == ["l", "o"], (
+        "what was answered is kept; whoever draws the conclusion draws it anew"
+    )
     assert (paused["type"], paused["step"]) == ("Paused", "b") and paused["reason"].endswith(": m")
-    told = {"plan": [], "seats": [chair("m")], "per_item": "named", "default": "m"}
+    told = {
+        "plan": [],
+        "each": None,
+        "cluster": None,
+        "quorum": "",
+        "seats": [chair("m")],
+        "per_item": "named",
+        "default": "m",
+    }
     items = {**step(kind="waves", ERROR=FAIL), "waves": told}
-    again, paused = followed(case(stay=heard(**{"m@1": ["LOST"], "m@2": ["DONE"]})), items, outcome("ERROR", "", "1"))
-    assert again["queue"][0]["kept"] == {} and paused["reason"].endswith(": m for 1"), "items that are done are known as such"
-    assert types(followed(case(stay=heard(**{"m@1": ["LOST"], "m@2": ["ERROR"]})), items, outcome("ERROR", "", "2"))) == ["Failed"]
+    again, paused = followed(
+        case(current_visit=heard(**{"m@1": ["LOST"], "m@2": ["DONE"]})), items, outcome("ERROR", "", "1")
+    )
+    assert again["queue"][0]["kept"] == {} and paused["reason"].endswith(": m for 1"), (
+        "items that are done are known as such"
+    )
+    assert types(
+        followed(case(current_visit=heard(**{"m@1": ["LOST"], "m@2": ["ERROR"]})), items, outcome("ERROR", "", "2"))
+    ) == ["Failed"]
 
 
 def test_what_a_cluster_hands_on_is_its_aggregators_or_its_members() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tenuto.core.decide import decide
-from tenuto.core.fold import apply, new_repo, new_run
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_repo, new_run
 from tenuto.errors import Refused
 
 AT = "2026-11-15T10:00:00.000Z"
@@ -15,7 +16,8 @@ AT = "2026-11-15T10:00:00.000Z"
 
 def play(run: Any, *commands: dict[str, Any]) -> Any:
     for command in commands:
-        for event in decide(None, new_repo(), run if run["version"] else None, {"at": AT, "by": "ada", **command}):
+        stamped: Any = {"at": AT, "by": "ada", **command}
+        for event in decide(None, new_repo(), run if run["version"] else None, stamped):
             apply(run, event)
     return run
 
@@ -45,7 +47,16 @@ def test_a_decision_for_another_gate_is_refused(word: str) -> None:
     assert run["gate"] is None
 
 
-@pytest.mark.parametrize("now", [[], [{"path": "b.md", "sha256": "1"}], [{"path": "a.md", "sha256": None}], [{"path": "a.md", "sha256": "2"}], [{"path": "a.md", "sha256": "1"}, {"path": "b.md", "sha256": "1"}]])
+@pytest.mark.parametrize(
+    "now",
+    [
+        [],
+        [{"path": "b.md", "sha256": "1"}],
+        [{"path": "a.md", "sha256": None}],
+        [{"path": "a.md", "sha256": "2"}],
+        [{"path": "a.md", "sha256": "1"}, {"path": "b.md", "sha256": "1"}],
+    ],
+)
 def test_an_approval_that_does_not_know_what_it_approves_is_refused(now: list[Any]) -> None:
     """Changed, gone, simply not told, or joined by another one: only the very hashes that were shown are approved."""
     run = waiting({"path": "a.md", "sha256": "1"})

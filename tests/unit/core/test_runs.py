@@ -6,15 +6,21 @@ from typing import Any
 
 import pytest
 
+from tests.support.present import present
 from tests.unit.core.by_command import BEGUN, Asked
 
 ENDS: dict[str, Any] = {
-    "completed": {"do": "Finish"}, "failed": {"do": "Fail", "error": "x"}, "cancelled": {"do": "Cancel"},
-}  # fmt: skip
+    "completed": {"do": "Finish"},
+    "failed": {"do": "Fail", "error": "x"},
+    "cancelled": {"do": "Cancel"},
+}
 RESTS: dict[str, Any] = {
-    "paused": {"do": "Pause", "reason": "a break"}, "stopped": {"do": "Stop"}, "waiting_gate": {"do": "OpenGate", "name": "g", "prompt": "?"},
-    "parked": {"do": "Park", "until": "2026-11-16T00:00:00.000Z", "reason": "a limit"}, "blocked": {"do": "Block", "reason": "missing"},
-}  # fmt: skip
+    "paused": {"do": "Pause", "reason": "a break"},
+    "stopped": {"do": "Stop"},
+    "waiting_gate": {"do": "OpenGate", "name": "g", "prompt": "?"},
+    "parked": {"do": "Park", "until": "2026-11-16T00:00:00.000Z", "reason": "a limit"},
+    "blocked": {"do": "Block", "reason": "missing"},
+}
 
 
 def at(status: str) -> Asked:
@@ -30,10 +36,20 @@ def at(status: str) -> Asked:
 
 
 @pytest.mark.parametrize("status", [*ENDS, "graduated"])
-@pytest.mark.parametrize("command", [
-    {"do": "Pause", "reason": "x"}, {"do": "Park", "until": "", "reason": ""}, {"do": "Fail", "error": "x"}, {"do": "Finish"}, {"do": "Cancel"},
-    {"do": "Stop"}, {"do": "PickUp"}, {"do": "Block", "reason": "x"},
-], ids=lambda command: command["do"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"do": "Pause", "reason": "x"},
+        {"do": "Park", "until": "", "reason": ""},
+        {"do": "Fail", "error": "x"},
+        {"do": "Finish"},
+        {"do": "Cancel"},
+        {"do": "Stop"},
+        {"do": "PickUp"},
+        {"do": "Block", "reason": "x"},
+    ],
+    ids=lambda command: command["do"],
+)
 def test_whatever_ended_stays_so(status: str, command: dict[str, str]) -> None:
     assert at(status).refused(**command) == "run-ended"
 
@@ -50,20 +66,42 @@ def test_a_run_begins_once() -> None:
 
 def test_what_is_adopted_is_taken_as_it_stands() -> None:
     from tenuto.core.decide import decide
-    from tenuto.core.fold import new_repo
+    from tenuto.core.parts import new_repo
 
-    asked: Any = {"do": "Adopt", "dialect": "context", "path": "p", "sha256": "s", "state": {"id": "x"}, "at": "2026-11-15T10:00:00.000Z", "by": "ada"}
+    asked: Any = {
+        "do": "Adopt",
+        "dialect": "context",
+        "path": "p",
+        "sha256": "s",
+        "state": {"id": "x"},
+        "at": "2026-11-15T10:00:00.000Z",
+        "by": "ada",
+    }
     [event] = decide(None, new_repo(), None, asked)
-    assert (event["type"], event["dialect"], event["path"], event["sha256"], event["state"]) == ("Adopted", "context", "p", "s", {"id": "x"})
+    assert event["type"] == "Adopted"
+    assert (event["dialect"], event["path"], event["sha256"], event["state"]) == (
+        "context",
+        "p",
+        "s",
+        {"id": "x"},
+    )
 
 
 def test_an_order_is_strict_where_nothing_else_is_said() -> None:
     from tenuto.core.decide import decide
-    from tenuto.core.fold import new_repo
+    from tenuto.core.parts import new_repo
 
     def began(**more: Any) -> Any:
-        bare = {"do": "StartRun", "run": "x", "name": "x", "pipeline": {"name": "", "hash": None}, "at": "2026-11-15T10:00:00.000Z", "by": "ada"}
-        [event] = decide(None, new_repo(), None, {**bare, **more})  # type: ignore[arg-type]
+        bare: Any = {
+            "do": "StartRun",
+            "run": "x",
+            "name": "x",
+            "pipeline": {"name": "", "hash": None},
+            "at": "2026-11-15T10:00:00.000Z",
+            "by": "ada",
+            **more,
+        }
+        [event] = decide(None, new_repo(), None, bare)
         return event
 
     assert (began()["order"], began()["mode"], began()["driver"]) == ("any", "standard", "manual")
@@ -76,7 +114,7 @@ def test_a_pause_waits_for_running_steps_unless_a_person_wants_it() -> None:
     asked.do("StartStep", step="plan")
     assert asked.refused("Pause", reason="it failed") == "steps-running"
     assert asked.do("Pause", reason="my wish", kind="person") == ["Paused"]
-    assert (asked.run["pause"]["kind"], asked.run["pause"]["step"]) == ("person", "plan")
+    assert (present(asked.run["pause"])["kind"], present(asked.run["pause"])["step"]) == ("person", "plan")
     assert at("waiting_gate").refused("Pause", reason="x") == "gate-open"
 
 
@@ -85,18 +123,28 @@ def test_a_pause_names_the_step_it_is_about() -> None:
     asked.do("StartStep", step="plan")
     asked.do("EndStep", step="plan", status="success")
     asked.do("Pause", reason="x")
-    assert asked.run["pause"]["step"] == "plan", "the last one, where none runs"
+    assert present(asked.run["pause"])["step"] == "plan", "the last one, where none runs"
     other = Asked()
-    other.do("Pause", reason="x", step="build", recommendations=["again"], last_feedback="no")
-    assert (other.run["pause"]["step"], other.run["pause"]["recommendations"], other.run["pause"]["last_feedback"]) == ("build", ["again"], "no")
+    other.do("Pause", reason="x", step="build", recommendations=["again"], feedback="no")
+    assert (
+        present(other.run["pause"])["step"],
+        present(other.run["pause"])["recommendations"],
+        present(other.run["pause"])["feedback"],
+    ) == (
+        "build",
+        ["again"],
+        "no",
+    )
     both = Asked()
     both.do("StartStep", step="plan")
     both.do("StartStep", step="build")
     both.do("Pause", reason="x", kind="person")
-    assert both.run["pause"]["step"] == both.run["position"] == "plan", "where the run is, and not what began last"
+    assert present(both.run["pause"])["step"] == both.run["position"] == "plan", (
+        "where the run is, and not what began last"
+    )
     bare = Asked()
     bare.do("Pause", reason="x")
-    assert bare.run["pause"]["step"] is None
+    assert present(bare.run["pause"])["step"] is None
 
 
 @pytest.mark.parametrize("status", ["paused", "stopped"])
@@ -107,16 +155,19 @@ def test_what_rests_goes_on_or_is_given_up(status: str) -> None:
     given_up = at(status)
     assert given_up.do("Resume", decision="reject") == ["Failed"]
     if status == "paused":
-        assert given_up.run["failure"]["error"] == "rejected: a break"
+        assert present(given_up.run["failure"])["error"] == "rejected: a break"
     about = Asked()
-    about.do("Pause", reason="x", step="plan", last_feedback="2030-01-01T00:00:00.000Z")
+    about.do("Pause", reason="x", step="plan", feedback="2030-01-01T00:00:00.000Z")
     assert about.do("Resume") == ["Resumed"], "only what is parked waits for a time"
     about.do("Pause", reason="x", step="plan")
     about.do("Resume", decision="reject")
-    assert about.run["failure"]["step"] == "plan"
+    assert present(about.run["failure"])["step"] == "plan"
 
 
-@pytest.mark.parametrize(("now", "code"), [("2026-11-15T23:59:59.999Z", "parked"), ("2026-11-16T00:00:00.000Z", ""), ("2026-11-16T00:00:00.001Z", "")])
+@pytest.mark.parametrize(
+    ("now", "code"),
+    [("2026-11-15T23:59:59.999Z", "parked"), ("2026-11-16T00:00:00.000Z", ""), ("2026-11-16T00:00:00.001Z", "")],
+)
 def test_a_parked_run_goes_on_at_its_time(now: str, code: str) -> None:
     asked = at("parked")
     if code:
@@ -169,7 +220,7 @@ def test_somebody_goes_on_with_a_run() -> None:
     assert asked.do("PickUp", session="s") == ["PickedUp"]
     stage = Asked()
     stage.do("Block", reason="missing", stage="ONE")
-    assert stage.run["blocked"]["stage"] == "ONE"
+    assert present(stage.run["blocked"])["stage"] == "ONE"
     assert stage.do("Unblock") == ["Unblocked"] and stage.run["blocked"] is None and stage.last[0]["stage"] == "ONE"
 
 
@@ -184,7 +235,7 @@ def test_a_failure_names_the_step_the_run_was_in() -> None:
     asked = Asked()
     asked.do("StartStep", step="plan")
     asked.do("Fail", error="x")
-    assert (asked.run["failure"]["step"], asked.run["failure"]["error"]) == ("plan", "x")
+    assert (present(asked.run["failure"])["step"], present(asked.run["failure"])["error"]) == ("plan", "x")
     other = Asked()
     other.do("Fail", error="x", step="build", context="c")
-    assert (other.run["failure"]["step"], other.run["failure"]["context"]) == ("build", "c")
+    assert (present(other.run["failure"])["step"], present(other.run["failure"])["context"]) == ("build", "c")

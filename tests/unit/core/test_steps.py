@@ -35,7 +35,11 @@ def test_a_step_runs_once_at_a_time_and_per_item() -> None:
     assert asked.do("StartStep", step="plan", item="1") == ["StepStarted"]
     assert asked.refused("StartStep", step="plan", item="1") == "step-running"
     assert asked.do("StartStep", step="build") == ["StepStarted"], "others beside it"
-    assert asked.refused("EndStep", step="plan", item="2", status="success") == asked.refused("EndStep", step="ship", status="success") == "step-not-running"
+    assert (
+        asked.refused("EndStep", step="plan", item="2", status="success")
+        == asked.refused("EndStep", step="ship", status="success")
+        == "step-not-running"
+    )
     assert asked.do("EndStep", step="plan", item="1", status="success", verdict="DONE", summary="s") == ["StepEnded"]
     assert (asked.last[0]["item"], asked.last[0]["verdict"], asked.last[0]["summary"]) == ("1", "DONE", "s")
     assert asked.refused("EndStep", step="plan", item="1", status="success") == "step-not-running"
@@ -47,10 +51,20 @@ def test_a_step_runs_once_at_a_time_and_per_item() -> None:
     assert asked.last[0]["iteration"] == 9, "whoever leads it counts as they like"
 
 
-@pytest.mark.parametrize("rest", [
-    {"do": "Pause", "reason": "x"}, {"do": "Stop"}, {"do": "Cancel"}, {"do": "Fail", "error": "x"}, {"do": "Finish"}, {"do": "Block", "reason": "x"},
-    {"do": "OpenGate", "name": "g", "prompt": "?"}, {"do": "Park", "until": "", "reason": ""},
-], ids=lambda one: one["do"])  # fmt: skip
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"do": "Pause", "reason": "x"},
+        {"do": "Stop"},
+        {"do": "Cancel"},
+        {"do": "Fail", "error": "x"},
+        {"do": "Finish"},
+        {"do": "Block", "reason": "x"},
+        {"do": "OpenGate", "name": "g", "prompt": "?"},
+        {"do": "Park", "until": "", "reason": ""},
+    ],
+    ids=lambda one: one["do"],
+)
 def test_nothing_begins_in_a_run_that_rests(rest: dict[str, str]) -> None:
     asked = Asked()
     asked.do(**rest)
@@ -78,9 +92,11 @@ def test_what_an_engine_drives_is_not_led_by_hand() -> None:
     run = Driven(text)
     for _ in range(2):  # before its first step, and in it
         for command in (
-            {"do": "StartStep", "step": "b"}, {"do": "SkipStep", "step": "a"}, {"do": "Advance", "facts": {}},
+            {"do": "StartStep", "step": "b"},
+            {"do": "SkipStep", "step": "a"},
+            {"do": "Advance", "facts": {}},
             {"do": "RestartStage", "stage": "ONE", "reason": "x"},
-        ):  # fmt: skip
+        ):
             assert run.refused(**command) == "engine-driven", command
         run.asked()
     unbound = Asked(driver="engine")
@@ -109,14 +125,19 @@ def test_an_open_order_is_entered_anywhere_but_not_past_an_approval_nobody_gave(
     assert asked.do("StartStep", step="something else") == ["StepStarted"], "to enter another one takes nothing away"
     asked.do("EndStep", step="build", status="success")
     assert asked.do("StartStep", step="plan") == ["StepStarted"]
-    assert asked.refused("EndStep", step="plan", status="success") == "not-approved", "entered again, it is approved again"
+    assert asked.refused("EndStep", step="plan", status="success") == "not-approved", (
+        "entered again, it is approved again"
+    )
     free = Asked(order="any", schedule=OPEN)
     free.do("StartStep", step="plan")
     assert free.do("EndStep", step="plan", status="success") == ["StepEnded"], "only an order asks for approvals"
 
 
 def test_the_latest_word_on_a_step_counts() -> None:
-    asked = Asked(order="open", schedule=[{"step": "plan", "approval": True}, {"step": "build", "approval": True}, {"step": "ship"}])
+    asked = Asked(
+        order="open",
+        schedule=[{"step": "plan", "approval": True}, {"step": "build", "approval": True}, {"step": "ship"}],
+    )
     asked.do("StartStep", step="plan")
     asked.do("Checkpoint", step="plan", approved=False, who="ada")
     assert asked.refused("EndStep", step="plan", status="success") == "not-approved"
@@ -155,11 +176,17 @@ def test_a_fixed_order_is_followed_step_by_step() -> None:
     assert asked.refused("Advance", to="c", facts={}) == "step-skipped"
     assert asked.refused("Advance", to="COMPLETE", facts={}) == "step-skipped"
     assert asked.do("Advance", to="b", facts={}) == ["StepEnded", "StepStarted"]
-    assert (asked.run["position"], asked.run["steps"]["a"]["status"], asked.run["steps"]["b"]["iteration"]) == ("b", "completed", 1)
+    assert (asked.run["position"], asked.run["steps"]["a"]["status"], asked.run["steps"]["b"]["iteration"]) == (
+        "b",
+        "completed",
+        1,
+    )
     assert asked.refused("Advance", facts={}) == "not-reviewed"
     reviewed(asked)
     assert asked.do("Advance", facts={}) == ["StepEnded", "StepStarted"] and asked.run["position"] == "c"
-    assert asked.do("Advance", to="COMPLETE", facts={}) == ["StepEnded", "Finished"] and asked.run["status"] == "completed"
+    assert (
+        asked.do("Advance", to="COMPLETE", facts={}) == ["StepEnded", "Finished"] and asked.run["status"] == "completed"
+    )
     assert asked.do("Advance", to="COMPLETE", facts={}) == [], "it is there"
     assert asked.refused("Advance", facts={}) == "not-running"
 
@@ -197,16 +224,31 @@ def at_the_gate(**more: Any) -> Asked:
     return asked
 
 
-@pytest.mark.parametrize("facts", [
-    {}, {"a.md": None}, {"a.md": True}, {"other.md": FACT}, *({"a.md": {**FACT, part: said}} for part in FACT for said in (False, None, 1, "yes")),
-    {"a.md": {part: True for part in ("exists", "filled", "parses")}},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"a.md": None},
+        {"a.md": True},
+        {"other.md": FACT},
+        *({"a.md": {**FACT, part: said}} for part in FACT for said in (False, None, 1, "yes")),
+        {"a.md": {part: True for part in ("exists", "filled", "parses")}},
+    ],
+    ids=str,
+)
 def test_what_is_not_all_there_blocks_the_run(facts: Any) -> None:
     asked = at_the_gate()
     assert asked.do("Advance", facts=facts) == ["Blocked"]
-    assert (asked.run["position"], asked.run["status"], asked.run["blocked"]) == ("b", "blocked", {"reason": "ONE->TWO", "stage": "ONE", "missing": ["a.md"]})
+    assert (asked.run["position"], asked.run["status"], asked.run["blocked"]) == (
+        "b",
+        "blocked",
+        {"reason": "ONE->TWO", "stage": "ONE", "missing": ["a.md"]},
+    )
     assert asked.do("Advance", facts=facts) == ["Blocked"]
-    assert asked.do("Advance", facts={"a.md": FACT}) == ["Unblocked", "StepEnded", "StepStarted"] and asked.run["position"] == "c"
+    assert (
+        asked.do("Advance", facts={"a.md": FACT}) == ["Unblocked", "StepEnded", "StepStarted"]
+        and asked.run["position"] == "c"
+    )
 
 
 def test_evidence_is_asked_for_between_two_stages_only() -> None:
@@ -214,8 +256,11 @@ def test_evidence_is_asked_for_between_two_stages_only() -> None:
     asked = led(evidence=EVIDENCE)
     assert asked.do("Advance", facts={}) == ["StepEnded", "StepStarted"], "within a stage"
     unproven = at_the_gate()
-    unproven.run["evidence"] = {"TWO->COMPLETE": {"required": []}}
-    assert unproven.refused("Advance", facts={"a.md": FACT}) == "unknown-gate", "other gates ask, and nobody knows what this one asks for"
+    incomplete: Any = {"TWO->COMPLETE": {"required": []}}
+    unproven.run["evidence"] = incomplete
+    assert unproven.refused("Advance", facts={"a.md": FACT}) == "unknown-gate", (
+        "other gates ask, and nobody knows what this one asks for"
+    )
     unproven.run["evidence"] = {}
     assert unproven.do("Advance", facts={}) == ["StepEnded", "StepStarted"]
     stageless = Asked(order="strict", schedule=[{"step": "a"}, {"step": "b"}], evidence=EVIDENCE)
@@ -230,7 +275,11 @@ def test_the_last_stage_has_a_gate_too() -> None:
 
 
 def test_a_review_among_the_evidence_must_be_approved_in_its_last_stay() -> None:
-    schedule = [{"step": "b", "stage": "ONE", "type": "review"}, {"step": "x", "stage": "ONE"}, {"step": "c", "stage": "TWO"}]
+    schedule = [
+        {"step": "b", "stage": "ONE", "type": "review"},
+        {"step": "x", "stage": "ONE"},
+        {"step": "c", "stage": "TWO"},
+    ]
     asked = led(schedule, {"ONE->TWO": {"required": ["b.json"]}})
     reviewed(asked)
     asked.do("Advance", facts={})
@@ -245,7 +294,9 @@ def test_a_review_among_the_evidence_must_be_approved_in_its_last_stay() -> None
     plain = led(schedule, {"ONE->TWO": {"required": ["x.md"]}})
     reviewed(plain)
     plain.do("Advance", facts={})
-    assert plain.do("Advance", facts={"x.md": {**FACT, "step": "x"}}) == ["StepEnded", "StepStarted"], "a step that is no review"
+    assert plain.do("Advance", facts={"x.md": {**FACT, "step": "x"}}) == ["StepEnded", "StepStarted"], (
+        "a step that is no review"
+    )
 
 
 def test_a_gate_is_checked_where_the_run_is() -> None:
@@ -254,9 +305,14 @@ def test_a_gate_is_checked_where_the_run_is() -> None:
     assert asked.refused("CheckEvidence", gate="TWO->COMPLETE", facts={}) == "wrong-stage"
     assert asked.do("CheckEvidence", gate="ONE->TWO", facts={"a.md": FACT}) == [], "nothing to say"
     assert asked.do("CheckEvidence", gate="ONE->TWO", facts={}) == ["Blocked"]
-    assert asked.do("CheckEvidence", gate="ONE->TWO", facts={"a.md": FACT}) == ["Unblocked"] and asked.run["position"] == "b"
+    assert (
+        asked.do("CheckEvidence", gate="ONE->TWO", facts={"a.md": FACT}) == ["Unblocked"]
+        and asked.run["position"] == "b"
+    )
     asked.do("Block", reason="a person's")
-    assert asked.refused("CheckEvidence", gate="ONE->TWO", facts={"a.md": FACT}) == "not-running", "what else blocks a run is a person's to end"
+    assert asked.refused("CheckEvidence", gate="ONE->TWO", facts={"a.md": FACT}) == "not-running", (
+        "what else blocks a run is a person's to end"
+    )
     assert asked.refused("Advance", facts={"a.md": FACT}) == "not-running"
     asked.do("Unblock")
     asked.do("Stop")
@@ -291,10 +347,23 @@ def test_a_stage_begins_again_with_its_first_step() -> None:
     assert asked.run["position"] == "c"
     assert asked.refused("RestartStage", stage="NINE", reason="x") == "unknown-stage"
     assert asked.refused("RestartStage", stage=None, reason="x") == "unknown-stage"
-    assert asked.do("RestartStage", stage="TWO", reason="x") == ["StageRestarted", "StepStarted"] and asked.last[0]["to"] == "c"
+    assert (
+        asked.do("RestartStage", stage="TWO", reason="x") == ["StageRestarted", "StepStarted"]
+        and asked.last[0]["to"] == "c"
+    )
     assert asked.do("RestartStage", stage="ONE", reason="x", extra={"who": "ada"}) == ["StageRestarted", "StepStarted"]
-    assert (asked.last[0]["to"], asked.last[0]["extra"], asked.last[1]["step"], asked.last[1]["iteration"]) == ("a", {"who": "ada"}, "a", 1)
-    assert (asked.run["position"], asked.run["status"], asked.run["reviews"], asked.run["steps"]["c"]["status"]) == ("a", "running", {}, "pending")
+    assert (asked.last[0]["to"], asked.last[0]["extra"], asked.last[1]["step"], asked.last[1]["iteration"]) == (
+        "a",
+        {"fromPhase": "c", "toPhase": "a", "maxRestarts": None, "who": "ada"},
+        "a",
+        1,
+    )
+    assert (asked.run["position"], asked.run["status"], asked.run["reviews"], asked.run["steps"]["c"]["status"]) == (
+        "a",
+        "running",
+        {},
+        "pending",
+    )
     assert asked.refused("RestartStage", stage="TWO", reason="x") == "stage-ahead"
     assert asked.do("RestartStage", stage="ONE", reason="x") == ["StageRestarted", "StepStarted"], "the one it is in"
     unbegun = Asked(order="strict", schedule=STRICT)
@@ -304,19 +373,48 @@ def test_a_stage_begins_again_with_its_first_step() -> None:
     assert stageless.refused("RestartStage", stage=None, reason="x") == "unknown-stage"
 
 
-@pytest.mark.parametrize("end", [{"do": "Finish"}, {"do": "Fail", "error": "x"}, {"do": "Cancel"}], ids=lambda one: one["do"])
+@pytest.mark.parametrize("end", [{"do": "Finish"}, {"do": "Cancel"}], ids=lambda one: one["do"])
 def test_no_stage_of_a_run_that_ended_begins_again(end: dict[str, str]) -> None:
     asked = led()
     asked.do(**end)
     assert asked.refused("RestartStage", stage="ONE", reason="x") == "run-ended"
 
 
+def test_a_stage_of_a_failed_run_begins_again_and_the_failure_is_history() -> None:
+    asked = led()
+    asked.do("Fail", error="x")
+    assert asked.do("RestartStage", stage="ONE", reason="y") == ["StageRestarted", "StepStarted"]
+    assert (asked.run["status"], asked.run["failure"], asked.run["stopped_at"]) == ("running", None, None)
+
+
+def test_a_failed_run_with_one_way_forward_is_resumed_where_it_stands() -> None:
+    asked = at_the_gate()
+    here = asked.run["position"]
+    asked.do("Fail", error="x")
+    assert asked.do("Resume") == ["Resumed"]
+    assert (asked.run["status"], asked.run["failure"], asked.run["position"]) == ("running", None, here)
+
+
+def test_a_step_inside_a_stage_unblocks_a_run_that_its_gate_has_blocked() -> None:
+    asked = led(evidence=EVIDENCE)
+    asked.do("CheckEvidence", gate="ONE->TWO", facts={})
+    assert asked.run["status"] == "blocked"
+    assert asked.do("Advance", facts={})[0] == "Unblocked"
+    assert (asked.run["status"], asked.run["blocked"]) == ("running", None)
+
+
 def test_a_graduated_run_stays_so_and_one_that_rests_may_begin_a_stage_again() -> None:
-    assert Adopted(status="graduated", schedule=STRICT, position="a").refused("RestartStage", stage="ONE", reason="x") == "run-ended"
+    assert (
+        Adopted(status="graduated", schedule=STRICT, position="a").refused("RestartStage", stage="ONE", reason="x")
+        == "run-ended"
+    )
     asked = at_the_gate()
     asked.do("Advance", facts={})
     assert asked.run["status"] == "blocked"
-    assert asked.do("RestartStage", stage="ONE", reason="x") == ["StageRestarted", "StepStarted"] and asked.run["blocked"] is None
+    assert (
+        asked.do("RestartStage", stage="ONE", reason="x") == ["StageRestarted", "StepStarted"]
+        and asked.run["blocked"] is None
+    )
 
 
 @pytest.mark.parametrize(("most", "times"), [(0, 0), (1, 1), (2, 2), (None, 3), (True, 3), ("1", 3)])
@@ -328,6 +426,8 @@ def test_a_stage_begins_again_as_often_as_the_policy_says(most: Any, times: int)
         assert asked.refused("RestartStage", stage="ONE", reason="x") == "restarts-exhausted"
         asked.run["restarts"] = [{**one, "stage": "TWO"} for one in asked.run["restarts"]]
         if times:
-            assert asked.do("RestartStage", stage="ONE", reason="x") == ["StageRestarted", "StepStarted"], "those of another stage are not counted"
+            assert asked.do("RestartStage", stage="ONE", reason="x") == ["StageRestarted", "StepStarted"], (
+                "those of another stage are not counted"
+            )
     odd = led(settings={"reviewPolicy": "strict"})
     assert odd.do("RestartStage", stage="ONE", reason="x") == ["StageRestarted", "StepStarted"]

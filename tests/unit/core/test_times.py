@@ -22,7 +22,33 @@ def test_iso_and_back_agree_with_the_standard_library(moment: datetime) -> None:
     assert stamp == (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-@pytest.mark.parametrize("year", [1, 4, 99, 100, 101, 399, 400, 401, 1600, 1899, 1900, 1904, 1969, 1970, 1972, 1999, 2000, 2001, 2099, 2100, 2400, 9999])
+@pytest.mark.parametrize(
+    "year",
+    [
+        1,
+        4,
+        99,
+        100,
+        101,
+        399,
+        400,
+        401,
+        1600,
+        1899,
+        1900,
+        1904,
+        1969,
+        1970,
+        1972,
+        1999,
+        2000,
+        2001,
+        2099,
+        2100,
+        2400,
+        9999,
+    ],
+)
 def test_the_first_and_the_last_day_of_every_month(year: int) -> None:
     """Leap years, centuries and the years before 1970 are where calendars go wrong."""
     for month in range(1, 13):

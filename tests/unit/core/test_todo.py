@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenuto.core.todo import todo
+from tests.support.present import present
 from tests.unit.core import test_pipeline_rules as rules
 from tests.unit.core.by_command import Driven
 from tests.unit.core.test_pipeline_rules import PLAN, SEAT, R, item, one, waves
@@ -42,9 +43,13 @@ def test_a_step_of_actions_does_them_in_order_and_ends() -> None:
 
 
 def test_before_a_step_and_after_its_done() -> None:
-    text = steps(one("a", "before: [clean-memory], after: [prune-memory, extract-lessons], on: {ERROR: {pause: look}}"), one("b"), more=MEMORY)
+    text = steps(
+        one("a", "before: [choose-review-tier], after: [prune-memory, extract-lessons], on: {ERROR: {pause: look}}"),
+        one("b"),
+        more=MEMORY,
+    )
     run = Driven(text)
-    assert acts(run) == ["a: before:clean-memory"]
+    assert acts(run) == ["a: before:choose-review-tier"]
     run.start()
     assert acts(run) == []
     run.say(SEAT)
@@ -70,25 +75,35 @@ def test_between_two_waves() -> None:
     assert acts(run) == ["work: between:2:extract-lessons"]
     run.start()
     run.say(f"{SEAT}@5")
-    assert acts(run) == [] and run.run["status"] == "completed", "not behind the last"
+    assert acts(run) == ["work: behind:extract-lessons"], "lessons of the last wave count, too"
+    assert run.run["status"] == "completed"
 
 
 def test_not_while_one_of_an_earlier_wave_is_under_way() -> None:
-    run = Driven(steps(waves("between: [extract-lessons], on: {ERROR: halt}", "order: rolling"), more=MEMORY), [item("0"), *PLAN])
+    run = Driven(
+        steps(waves("between: [extract-lessons], on: {ERROR: halt}", "order: rolling"), more=MEMORY), [item("0"), *PLAN]
+    )
     acts(run)
     run.start()
     run.say(f"{SEAT}@1")
     run.say(f"{SEAT}@2")
-    assert (run.run["stay"]["left"][0], run.run["stay"]["busy"]) == ("3", ["0"]) and acts(run) == []
+    assert (present(run.run["current_visit"])["left"][0], present(run.run["current_visit"])["busy"]) == (
+        "3",
+        ["0"],
+    ) and acts(run) == []
 
 
 def test_not_between_waves_that_a_failed_item_keeps_from_starting() -> None:
-    run = Driven(steps(waves("between: [extract-lessons], on: {ERROR: {pause: look}}", "on_item_error: stop"), more=MEMORY), [item("1"), item("2"), item("3", "1")])
+    run = Driven(
+        steps(waves("between: [extract-lessons], on: {ERROR: {pause: look}}", "on_item_error: stop"), more=MEMORY),
+        [item("1"), item("2"), item("3", "1")],
+    )
     acts(run)
     run.start()
     run.say(f"{SEAT}@1", "ERROR")
     run.say(f"{SEAT}@2")
-    assert acts(run) == [] and run.run["status"] == "paused"
+    assert acts(run) == ["work: behind:extract-lessons"], "no wave follows, so this is behind the last"
+    assert run.run["status"] == "paused"
 
 
 def test_when_the_time_is_up_nothing_more_starts() -> None:
@@ -109,13 +124,16 @@ def test_when_the_time_is_up_nothing_more_starts() -> None:
 
 
 def test_the_callers_clock_counts_where_it_is_told() -> None:
-    run = Driven(steps(f"id: work, cluster: {{members: [{{id: a, {R}: x}}, {{id: b, {R}: x}}], quorum: 2}}, on: {{ERROR: halt}}"))
+    run = Driven(
+        steps(f"id: work, cluster: {{members: [{{id: a, {R}: x}}, {{id: b, {R}: x}}], quorum: 2}}, on: {{ERROR: halt}}")
+    )
     run.do("ChangeBudget", limits={"wall_clock": 60})
     run.start("a")
     since: Any = run.run["budget"]["busy_since"]
     later = since.replace("T10:", "T11:")
     assert todo(run.pipeline, run.run, later) == [], "b does not start any more, and a is under way"
-    assert [action["key"] for action in todo(run.pipeline, run.run)] == ["b"], "by the last event's time there is some left"
+    [action] = todo(run.pipeline, run.run)
+    assert action["act"] == "dispatch" and action["key"] == "b", "by the last event's time there is some left"
     run.seconds += 100
     run.do("Note", text="much later")
     assert todo(run.pipeline, run.run) == [], "and by this one's there is none"

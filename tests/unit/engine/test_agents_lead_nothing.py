@@ -1,4 +1,5 @@
-"""Whoever works in an attempt does its work: it begins no run of the repository, takes no work of another, reports for nobody."""
+"""Whoever works in an attempt does its work: it begins no run of the repository, takes no work of another, reports
+for nobody."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ json.dump(said, open(sys.argv[2], "w"))
 for path in os.environ["TENUTO_OUTPUTS"].splitlines():
     open(path, "w").write("x")
 print("DONE: wrote it")
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -36,7 +37,16 @@ def told(repository: Path, tmp_path: Path, say: Say) -> Callable[..., list[str]]
 
     def ask(*commands: tuple[str, ...]) -> list[str]:
         words.write_text(json.dumps(commands))
-        done = say("run", "Add it", "--pipeline", "one", "--name", "mine", "--agent", f"command:{sys.executable} {tmp_path}/agent.py {words} {said}")
+        done = say(
+            "run",
+            "Add it",
+            "--pipeline",
+            "one",
+            "--name",
+            "mine",
+            "--agent",
+            f"command:{sys.executable} {tmp_path}/agent.py {words} {said}",
+        )
         assert done.status == 0, done.err
         found: list[str] = json.loads(said.read_text())
         return found
@@ -68,7 +78,9 @@ def test_elsewhere_it_may_do_as_it_likes(told: Callable[..., list[str]], tmp_pat
     other = tmp_path / "other"
     (other / ".tenuto/pipelines").mkdir(parents=True)
     (other / ".tenuto/pipelines/one.yaml").write_text(ONE)
-    assert told(("-C", str(other), "run", "There", "--pipeline", "one", "--start-only"), ("-C", str(other), "next")) == ["", ""]
+    assert told(
+        ("-C", str(other), "run", "There", "--pipeline", "one", "--start-only"), ("-C", str(other), "next")
+    ) == ["", ""]
 
 
 def test_its_mcp_server_shows_it_what_looks_and_tells_it_no_loop(repository: Path, tmp_path: Path, say: Say) -> None:
@@ -89,7 +101,19 @@ for path in os.environ["TENUTO_OUTPUTS"].splitlines():
 print("DONE: looked")
 """
     (tmp_path / "looks.py").write_text(looks)
-    assert say("run", "Add it", "--pipeline", "one", "--name", "mine", "--agent", f"command:{sys.executable} {tmp_path}/looks.py").status == 0
+    assert (
+        say(
+            "run",
+            "Add it",
+            "--pipeline",
+            "one",
+            "--name",
+            "mine",
+            "--agent",
+            f"command:{sys.executable} {tmp_path}/looks.py",
+        ).status
+        == 0
+    )
     names, instructions, code = json.loads((tmp_path / "seen").read_text())
     assert names == ["status", "query", "retrieve", "list", "metrics"] and code == "no-such-tool"
     assert "somebody else leads" in instructions and "next" not in instructions

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import start
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import start
+from tenuto.engine.loop import Engine
 
 from .conftest import make_repository, reopen
 
@@ -47,9 +47,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "answers.yaml").write_text(ANSWERS)
     workspace = tenuto.open(str(made))
     start(workspace, "Add dark mode", "tiny", name="r")
-    run = Engine(workspace, "r", Crew(f"scripted:{home / 'answers.yaml'}"), {}).drive()
+    run = Engine(workspace, "r", Roster(f"scripted:{home / 'answers.yaml'}"), {}).drive()
     assert run["status"] == "completed", run["failure"]
-    workspace.journal.close()  # type: ignore[attr-defined]
+    workspace.journal.close()
     return made
 
 
@@ -65,11 +65,15 @@ def test_a_fork_carries_what_was_made_before_its_step_and_nothing_else(say: Say,
     assert told["id"] == "again" and told["extra"]["fork"]["source"] == "r"
     made = told["artifacts"]
     assert list(made) == ["plan.md"], "what the step and those behind it made is theirs to make again"
-    assert (repository / "docs/feature/again/plan.md").read_bytes() == (repository / "docs/feature/r/plan.md").read_bytes()
-    assert made["plan.md"]["path"] == "docs/feature/again/plan.md" and made["plan.md"]["attempt"] == "planning-1-planner-1"
+    assert (repository / "docs/feature/again/plan.md").read_bytes() == (
+        repository / "docs/feature/r/plan.md"
+    ).read_bytes()
+    assert (
+        made["plan.md"]["path"] == "docs/feature/again/plan.md" and made["plan.md"]["attempt"] == "planning-1-planner-1"
+    )
     assert [item["status"] for item in told["items"].values()] == ["completed", "completed"]
     assert told["steps"]["work"]["status"] == "skipped" and not told["attempts"]
-    assert [hop["step"] for hop in told["queue"]] == ["verify"]
+    assert [leg["step"] for leg in told["queue"]] == ["verify"]
 
 
 def test_a_fork_remembers_and_can_be_driven_to_the_end(say: Say, repository: Path, tmp_path: Path) -> None:
@@ -106,18 +110,22 @@ def asked(say: Say, repository: Path, tmp_path: Path) -> Callable[..., Any]:
     return lambda *more: say("run", *agent, *more)
 
 
-def test_no_fork_begins_behind_a_gate_that_nobody_approved(say: Say, asked: Callable[..., Any], repository: Path) -> None:
+def test_no_fork_begins_behind_a_gate_that_nobody_approved(
+    say: Say, asked: Callable[..., Any], repository: Path
+) -> None:
     for step in ("work", "verify", "look"):
         refused = say("fork", "g", "--at", step, "--json")
         assert (refused.status, refused.error["code"]) == (4, "gate-ahead"), step
         assert "'agreed'" in refused.error["message"] and "begin at agreed" in refused.error["hint"]
     assert [entry["id"] for entry in say("list", "--json").data["runs"]] == ["g", "r"], "nothing was written"
     up_to_it = say("fork", "g", "--at", "agreed", "--json").data
-    assert [hop["step"] for hop in up_to_it["queue"]] == ["agreed"]
+    assert [leg["step"] for leg in up_to_it["queue"]] == ["agreed"]
     assert asked().data["gate"]["name"] == "agreed", "the fork asks for itself"
 
 
-def test_a_fork_takes_an_approval_over_and_only_those_before_its_step(say: Say, asked: Callable[..., Any], repository: Path) -> None:
+def test_a_fork_takes_an_approval_over_and_only_those_before_its_step(
+    say: Say, asked: Callable[..., Any], repository: Path
+) -> None:
     say("approve", "g")
     forked = say("fork", "g", "--at", "work", "--name", "h", "--json")
     assert forked.status == 0
@@ -145,15 +153,13 @@ def test_an_approval_ends_where_the_run_goes_back_to_come_through_its_gate_again
 
 
 @pytest.mark.parametrize("words", [("retry", "n", "work"), ("run", "--run", "n", "--at", "verify", "--start-only")])
-def test_nor_is_a_run_put_behind_its_gate_another_way(
-    say: Say, repository: Path, words: tuple[str, ...]
-) -> None:
+def test_nor_is_a_run_put_behind_its_gate_another_way(say: Say, repository: Path, words: tuple[str, ...]) -> None:
     """Paused before its gate, so that it does not wait at it."""
     say("run", "Other", "--pipeline", "tiny", "--name", "n", "--approval", "--start-only")
     say("pause", "n")
     refused = say(*words, "--json")
     assert (refused.status, refused.error["code"]) == (4, "gate-ahead")
-    assert [hop["step"] for hop in reopen(repository).load("n")["queue"]] == ["planning"]
+    assert [leg["step"] for leg in reopen(repository).load("n")["queue"]] == ["planning"]
 
 
 def test_an_edited_pipeline_with_a_gate_more_is_no_way_to_fork_around_it(say: Say, repository: Path) -> None:

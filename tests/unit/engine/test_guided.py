@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tenuto.drivers.guided import read_report
+from tenuto.engine.guided import read_report
 from tenuto.errors import BadInput
 
 from .conftest import reopen
@@ -61,6 +61,9 @@ def test_a_false_done_is_found_out_as_ever(say: Say, begun: Path) -> None:
     say("next")
     told = say("report", "r", A, "--verdict", "DONE", "--json").data
     assert told["verdict"] == "ERROR" and "the output docs/r/a.md does not exist" in told["summary"]
+    attempt = reopen(begun).load("r")["attempts"][A]
+    assert attempt["said"] == {"verdict": "DONE", "summary": ""}, "the agent's own word is kept beside it"
+    assert attempt["found"] is not None and attempt["found"]["verdict"] == "ERROR"
     retry = say("next", "--json").data["work"]
     assert [work["attempt"] for work in retry] == [B, "look-1-researcher-architecture-2"]
     assert "docs/r/a.md does not exist" in retry[1]["prompt"], "it is told why it is asked again"
@@ -98,7 +101,11 @@ def test_a_run_changes_hands_in_the_middle(say: Say, begun: Path, script: Script
     assert say("run", "--agent", agent, "--limit", "attempts=9").status == 0
     run = reopen(begun).load("r")
     assert run["driver"] == "engine" and run["status"] == "completed"
-    assert [attempt["agent"].partition(":")[0] for attempt in run["attempts"].values()] == ["guided", "guided", "scripted"]
+    assert [attempt["agent"].partition(":")[0] for attempt in run["attempts"].values()] == [
+        "guided",
+        "guided",
+        "scripted",
+    ]
 
 
 def test_the_engine_begins_and_another_goes_on(say: Say, begun: Path, script: Script) -> None:
@@ -137,7 +144,10 @@ def test_reports_at_the_same_time_take_their_turn(say: Say, begun: Path) -> None
     for name in ("a.md", "b.md"):
         (begun / "docs" / "r" / name).write_text(f"# {name}\n")
     report = [sys.executable, "-m", "tenuto", "report", "r"]
-    both = [subprocess.Popen([*report, attempt, "--verdict", "DONE"], cwd=begun, stdout=subprocess.PIPE) for attempt in (A, B)]
+    both = [
+        subprocess.Popen([*report, attempt, "--verdict", "DONE"], cwd=begun, stdout=subprocess.PIPE)
+        for attempt in (A, B)
+    ]
     assert [one.communicate()[0].split()[1] for one in both] == [b"DONE", b"DONE"]
     assert [one.returncode for one in both] == [0, 0]
     assert [attempt["verdict"] for attempt in reopen(begun).load("r")["attempts"].values()] == ["DONE", "DONE"]
@@ -145,7 +155,12 @@ def test_reports_at_the_same_time_take_their_turn(say: Say, begun: Path) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ['{"verdict": "FINE"}', '{"verdict": "DONE", "more": 1}', '{"verdict": "DONE", "usage": {"tokens": -1}}', '{"verdict": 1}'],
+    [
+        '{"verdict": "FINE"}',
+        '{"verdict": "DONE", "more": 1}',
+        '{"verdict": "DONE", "usage": {"tokens": -1}}',
+        '{"verdict": 1}',
+    ],
 )
 def test_a_report_that_says_something_else_is_refused(text: str) -> None:
     with pytest.raises(BadInput):

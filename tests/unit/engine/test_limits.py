@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 from tenuto.core.budget import time_left
-from tenuto.entrypoints.cli.driving import limits_of
+from tenuto.entrypoints.cli.run import limits_of
 from tenuto.errors import BadInput
+from tests.support.present import present
 
 from .conftest import reopen
 
@@ -69,13 +71,21 @@ def test_a_person_goes_back_from_the_middle_of_a_step_that_its_limit_stopped(
     assert say("retry", "r", "look", "--json").status == 0
     told = say("run", "--agent", script(), "--limit", "attempts=9", "--json").data
     assert told["status"] == "completed"
-    assert [(visit["step"], visit["status"]) for visit in told["visits"]] == [("look", "failed"), ("look", "success"), ("write", "success")]
+    assert [(visit["step"], visit["status"]) for visit in told["visits"]] == [
+        ("look", "failed"),
+        ("look", "success"),
+        ("write", "success"),
+    ]
 
 
 @pytest.mark.parametrize("own", ["", "time_limit: 1h"])
-def test_an_agent_that_hangs_is_ended_after_the_time_of_the_settings(say: Say, repository: Path, script: Script, own: str) -> None:
+def test_an_agent_that_hangs_is_ended_after_the_time_of_the_settings(
+    say: Say, repository: Path, script: Script, own: str
+) -> None:
     """Where the pipeline has no limit for it; what the pipeline says counts more."""
-    pipeline = f"name: hangs\ndocuments: docs/{{slug}}\nsteps: [{{id: a, agent: {{role: designer, out: design.md}}, {own}}}]\n"
+    pipeline = (
+        f"name: hangs\ndocuments: docs/{{slug}}\nsteps: [{{id: a, agent: {{role: designer, out: design.md}}, {own}}}]\n"
+    )
     (repository / ".tenuto/pipelines/hangs.yaml").write_text(pipeline)
     (repository / ".tenuto/config.yaml").write_text("time_limit: 1s\n")
     agent = script('answers: [{for: {}, run: "sleep 3"}]')
@@ -86,17 +96,25 @@ def test_an_agent_that_hangs_is_ended_after_the_time_of_the_settings(say: Say, r
         assert told.status == 1 and "the time limit was reached" in told.out
 
 
-@pytest.mark.parametrize(("settings", "seconds", "words"), [
-    ("", 7200, "an attempt is ended after 2h ("),
-    ("time_limit: 90m\n", 5400, "an attempt is ended after 90m ("),
-    ("time_limit: unlimited\n", None, "an attempt may take as long as it takes ("),
-])  # fmt: skip
-def test_nobody_waits_for_ever_unless_they_want_to(say: Say, repository: Path, settings: str, seconds: int | None, words: str) -> None:
+@pytest.mark.parametrize(
+    ("settings", "seconds", "words"),
+    [
+        ("", 7200, "an attempt is ended after 2h ("),
+        ("time_limit: 90m\n", 5400, "an attempt is ended after 90m ("),
+        ("time_limit: unlimited\n", None, "an attempt may take as long as it takes ("),
+    ],
+)
+def test_nobody_waits_for_ever_unless_they_want_to(
+    say: Say, repository: Path, settings: str, seconds: int | None, words: str
+) -> None:
     (repository / ".tenuto/config.yaml").write_text(settings or "pipeline: small\n")
     assert say("plan", "--pipeline", "small", "--json").data["time_limit"] == seconds
     assert words in say("plan", "--pipeline", "small").out
     own = "an attempt is ended after 5m, 10m, 30m"
-    assert own + {7200: ", 2h (", 5400: ", 90m (", None: " or, elsewhere, an attempt may"}[seconds or None] in say("plan", "--pipeline", "staged-standard").out
+    assert (
+        own + {7200: ", 2h (", 5400: ", 90m (", None: " or, elsewhere, an attempt may"}[seconds or None]
+        in say("plan", "--pipeline", "staged-standard").out
+    )
 
 
 def test_a_step_has_limits_of_its_own(say: Say, repository: Path, script: Script) -> None:
@@ -105,12 +123,17 @@ def test_a_step_has_limits_of_its_own(say: Say, repository: Path, script: Script
     assert told.status == 5
     assert "step write may use 1 attempts: 1 are used" in told.out and "--limit attempts@write=N" in told.out
     assert say("resume", "r", "--agent", script(), "--limit", "attempts@write=2").status == 0
-    assert say("resume", "r", "--limit", "attempts@nowhere=2", "--agent", agent, "--json").error["code"] == "no-such-step"
+    assert (
+        say("resume", "r", "--limit", "attempts@nowhere=2", "--agent", agent, "--json").error["code"] == "no-such-step"
+    )
 
 
 def test_limits_in_the_pipeline_hold_too(say: Say, repository: Path, script: Script) -> None:
     own = repository / ".tenuto" / "pipelines" / "small.yaml"
-    own.write_text(own.read_text().replace("cap: 2", "cap: 2\nbudget: {attempts: 9, wall_clock: 2h}") + "    budget: {attempts: 1}\n")
+    own.write_text(
+        own.read_text().replace("cap: 2", "cap: 2\nbudget: {attempts: 9, wall_clock: 2h}")
+        + "    budget: {attempts: 1}\n"
+    )
     assert say(*RUN, "--agent", script(), "--limit", "attempts=2", "--json").status == 5, "what a person says wins"
     budget = reopen(repository).load("r")["budget"]
     assert budget["limits"] == {"attempts": 2, "wall_clock": 7200}
@@ -124,26 +147,31 @@ def test_when_the_time_is_over_agents_are_ended_and_no_try_is_used_up(
     agent = script("answers:\n  - {for: {role: designer}, fault: hang}\n")
     told = say(*RUN, "--agent", agent, "--limit", "wall_clock@write=1")
     assert told.status == 5, told
-    assert re.search(r"step write may use 1 seconds: \d+ are used", told.out), "as many as it took the machine to notice"
+    assert re.search(r"step write may use 1 seconds: \d+ are used", told.out), (
+        "as many as it took the machine to notice"
+    )
     run = reopen(repository).load("r")
     assert [a["verdict"] for a in run["attempts"].values()] == ["DONE", "DONE", "PARKED"]
-    assert run["stay"]["seats"]["designer"]["results"] == []
-    assert time_left(run, "write", run["updated_at"]) <= 0
+    assert present(run["current_visit"])["seats"]["designer"]["results"] == []
+    assert present(time_left(run, "write", run["updated_at"])) <= 0
     assert say("resume", "r", "--agent", script(), "--limit", "wall_clock@write=60").status == 0
 
 
 def test_a_usage_limit_parks_the_run_until_the_stated_time_and_burns_no_retry(
     say: Say, repository: Path, script: Script
 ) -> None:
-    agent = script('answers:\n  - {for: {role: designer}, reply: "PARKED: 2999-01-01T00:00:00Z five hours are used up"}\n')
+    day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 20 * 86400))
+    agent = script(
+        f'answers:\n  - {{for: {{role: designer}}, reply: "PARKED: {day}T00:00:00Z the limit is reached"}}\n'
+    )
     told = say(*RUN, "--agent", agent)
     assert told.status == 5
-    assert "until 2999-01-01 00:00:00Z: five hours are used up" in told.out
+    assert f"until {day} 00:00:00Z: the limit is reached" in told.out
     assert "tenuto resume r --now" in told.out
     good = script()
     assert say("run", "--agent", good).status == say("resume", "r", "--agent", good).status == 5, "before that time"
     assert say("resume", "r", "--no-drive", "--json").data["status"] == "parked"
-    assert reopen(repository).load("r")["stay"]["seats"]["designer"]["results"] == []
+    assert present(reopen(repository).load("r")["current_visit"])["seats"]["designer"]["results"] == []
     assert say("resume", "r", "--agent", good, "--now").status == 0
 
 
@@ -163,7 +191,9 @@ def test_a_time_that_is_none_does_not_park(say: Say, script: Script) -> None:
     assert told.status == 1 and "'later', which is no time" in str(told.data["attempts"])
 
 
-@pytest.mark.parametrize("word", ["attempts=-1", "attempts=x", "apples=3", "money=a", "money=1.1234567", "attempts@=3", "40"])
+@pytest.mark.parametrize(
+    "word", ["attempts=-1", "attempts=x", "apples=3", "money=a", "money=1.1234567", "attempts@=3", "40"]
+)
 def test_a_limit_that_is_none_is_refused(word: str) -> None:
     with pytest.raises(BadInput):
         limits_of((word,))

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.agents.crew import Crew
-from tenuto.drivers.local import Engine
-from tenuto.drivers.start import start
-from tenuto.entrypoints.cli.amounts import all_told, money, span, told
-from tenuto.entrypoints.cli.logs import follow
+from tenuto.agents.roster import Roster
+from tenuto.engine.begin import start
+from tenuto.engine.loop import Engine
+from tenuto.entrypoints.cli.watch import follow
+from tenuto.show.measures import amount, amounts, money, span
 
 from .conftest import make_repository
 
@@ -36,9 +36,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "answers.yaml").write_text(ANSWERS)
     workspace = tenuto.open(str(made))
     start(workspace, "Add dark mode", "small", name="r")
-    run = Engine(workspace, "r", Crew(f"scripted:{home / 'answers.yaml'}"), {}).drive()
+    run = Engine(workspace, "r", Roster(f"scripted:{home / 'answers.yaml'}"), {}).drive()
     assert run["status"] == "completed"
-    workspace.journal.close()  # type: ignore[attr-defined]
+    workspace.journal.close()
     return made
 
 
@@ -57,8 +57,15 @@ def done(repository: Path) -> str:
 def test_metrics_in_three_formats(say: Say, done: str) -> None:
     lines = say("metrics").out.splitlines()
     assert [line.partition(":")[0] for line in lines] == [
-        "METRICS", "Total Duration", "Sequential Est", "Parallel Est", "Savings", "Retries", "Critical Path", "Cost",
-    ]  # fmt: skip
+        "METRICS",
+        "Total Duration",
+        "Sequential Est",
+        "Parallel Est",
+        "Savings",
+        "Retries",
+        "Critical Path",
+        "Cost",
+    ]
     assert lines[5].split() == ["Retries:", "1"] and lines[7].split() == ["Cost:", "26", "tokens"]
     detailed = say("metrics", done, "--format", "detailed").out
     assert "[look]\n  researcher-architecture" in detailed and "designer" in detailed and "failed" in detailed
@@ -85,7 +92,9 @@ def test_logs_show_what_an_agent_was_told_and_what_it_said(say: Say, done: str) 
     assert say("logs", "r", "write-1-designer-1").out == "ERROR: no idea\n"
     assert "- run: r\n" in say("logs", "r", "write-1-designer-2", "--of", "prompt").out
     assert "nothing of its checks is kept" in say("logs", "r", "write-1-designer-1", "--of", "checks").out
-    assert say("logs", "r", "look-1-researcher-a").out == "DONE: researcher did its part\n", "the only one that begins so"
+    assert say("logs", "r", "look-1-researcher-a").out == "DONE: researcher did its part\n", (
+        "the only one that begins so"
+    )
     several = say("logs", "r", "look", "--json")
     assert several.status == 3 and "did you mean" in several.error["hint"]
 
@@ -95,12 +104,35 @@ def test_following_what_has_ended_prints_it_and_ends(say: Say, done: str) -> Non
     assert say("logs", "r", "--follow").err == "nothing is under way\n"
 
 
-def test_following_prints_whole_lines_as_they_come_and_the_rest_at_the_end() -> None:
-    texts = iter(["one\ntw", "one\ntwo\nthr", "one\ntwo\nthree"])
+def test_following_prints_whole_lines_as_they_come_and_the_rest_at_the_end(tmp_path: Path) -> None:
+    log = tmp_path / "stdout"
+    log.write_text("one\ntw")
+    more = iter(["o\nthr", "ee"])
     states = iter([["a"], ["a"], []])
-    rests: list[int] = []
-    seen = list(follow(lambda: next(states), lambda name: [("a/1/stdout", next(texts))], [], lambda: rests.append(1)))
-    assert seen == [("a", "one"), ("a", "two"), ("a", "three")] and len(rests) == 2
+
+    def rest() -> None:
+        with log.open("a") as file:
+            file.write(next(more))
+
+    seen = list(follow(lambda: next(states), lambda name: [str(log)], [], rest))
+    assert seen == [("a", "one"), ("a", "two"), ("a", "three")] and not list(more)
+
+
+def test_following_reads_only_what_came_since_the_last_look(tmp_path: Path) -> None:
+    """What was read once is not read again: it could have been written over meanwhile, and nobody would see it."""
+    log = tmp_path / "stdout"
+    log.write_text("one\n" + "x" * 200_000 + "\n")
+    states = iter([["a"], []])
+
+    def rest() -> None:
+        with log.open("r+") as file:
+            file.write("ONE\n")
+        with log.open("a") as file:
+            file.write("two\n")
+
+    seen = [line for _, line in follow(lambda: next(states), lambda name: [str(log)], [], rest)]
+    assert seen[0] == "one" and seen[-1] == "two" and "ONE" not in seen
+    assert "".join(seen[1:-1]) == "x" * 200_000
 
 
 def test_memory_of_the_run_and_of_the_project(say: Say, repository: Path, done: str) -> None:
@@ -122,6 +154,15 @@ def test_memory_says_how_it_is_asked(words: tuple[str, ...], say: Say, done: str
 
 def test_amounts_as_people_read_them() -> None:
     assert [span(ms) for ms in (0, 3210, 45_000, 307_000, 3_725_000)] == ["0.0s", "3.2s", "45s", "5m 07s", "1h 02m 05s"]
-    assert [money(micro) for micro in (0, 1_200_000, 5_400, 1_234_567_890_000)] == ["$0.00", "$1.20", "$0.0054", "$1,234,567.89"]
-    assert (told("attempts", 1), told("tokens", 12_000), told("wall_clock", 90)) == ("1 attempt", "12,000 tokens", "1m 30s")
-    assert all_told({"attempts": 3, "micro_usd": 0, "note": "x"}) == "3 attempts"
+    assert [money(micro) for micro in (0, 1_200_000, 5_400, 1_234_567_890_000)] == [
+        "$0.00",
+        "$1.20",
+        "$0.0054",
+        "$1,234,567.89",
+    ]
+    assert (amount("attempts", 1), amount("tokens", 12_000), amount("wall_clock", 90)) == (
+        "1 attempt",
+        "12,000 tokens",
+        "1m 30s",
+    )
+    assert amounts({"attempts": 3, "micro_usd": 0, "note": "x"}) == "3 attempts"

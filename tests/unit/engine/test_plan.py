@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tenuto.core.bounds import worst_case
-from tenuto.entrypoints.cli.outline import outline
+from tenuto.core.budget import worst_case
+from tenuto.entrypoints.cli.plan import outline
 from tenuto.knowledge import definitions
 
 Say = Callable[..., Any]
@@ -35,7 +35,10 @@ def test_the_worst_case_is_the_bound_of_the_pipeline(say: Say, repository: Path)
     data = say("plan", "--items", "3", "--json").data
     bound = worst_case(definitions.load("eight-step"), 3, switches={"approval": False})
     assert data["worst_case"] == bound
-    assert f"At most {bound['attempts']} attempts ({bound['starts']} starts) for 3 items" in say("plan", "--items", "3").out
+    assert (
+        f"At most {bound['attempts']} attempts ({bound['starts']} starts) for 3 items"
+        in say("plan", "--items", "3").out
+    )
 
 
 def test_a_seat_is_started_at_most_six_times(say: Say, repository: Path) -> None:
@@ -57,7 +60,10 @@ def test_the_graph_shows_every_step_and_route(say: Say, repository: Path) -> Non
     shown = say("plan").out
     for words in (
         "o research        4 x researcher (architecture, impact, dependencies, patterns) (quorum 2)",
-        "- post-research   a person decides: Research is done. Go on to the specification?  (left out: approval is off)",
+        (
+            "- post-research   a person decides: Research is done. Go on to the specification?  (left out: "
+            "approval is off)"
+        ),
         "NEEDS_REVISION: back to design > design-review, at most 1 x",
         "then on to planning, findings as constraints",
         "ERROR: because of r-security: back to review (only r-security), at most 1 x",
@@ -117,3 +123,52 @@ def test_a_wrong_definition_is_refused_with_every_problem_as_file_and_line(say: 
 def test_an_unknown_pipeline_or_switch_is_named(say: Say, repository: Path) -> None:
     assert say("plan", "--pipeline", "nine-step", "--json").error["code"] == "no-pipeline"
     assert "switches: approval" in say("plan", "--switch", "approvals=on").err
+
+
+def test_a_plan_is_explained_line_by_line(say: Say, repository: Path) -> None:
+    """Each line with what was read from it, or why nothing was; then the items. Nothing is started."""
+    (repository / "plan.md").write_text(f"{PLAN}\n- 03-c depends on luck\n")
+    shown = say("plan", "--plan-file", "plan.md", "--explain").out
+    assert "    5  - 01-a (depends_on: none)\n         = item 01-a (wave 1)\n" in shown
+    assert "         = 02-b waits for 01-a\n" in shown
+    assert "    8  - 03-c depends on luck\n         - text\n" in shown
+    assert "2 items in 2 waves" in shown
+    data = say("plan", "--plan-file", "plan.md", "--explain", "--json").data
+    assert [item["id"] for item in data["items"]] == ["01-a", "02-b"] and data["problem"] == ""
+    assert data["lines"][2] == {
+        "file": "",
+        "line": 5,
+        "text": "- 01-a (depends_on: none)",
+        "read": ["item 01-a (wave 1)"],
+        "ignored": "",
+    }
+
+
+def test_a_task_file_is_explained_by_what_was_taken_from_it(say: Say, repository: Path) -> None:
+    (repository / "plan.md").write_text(PLAN)
+    (repository / "tasks").mkdir()
+    (repository / "tasks" / "02-b.md").write_text("# B\n\nLong story.\n\n**Files:** `src/b.py`\n")
+    (repository / "tasks" / "09-old.md").write_text("# Old\n\n**Files:** `src/old.py`\n")
+    told = say("plan", "--plan-file", "plan.md", "--explain").out
+    assert "\ntasks/02-b.md\n    5  **Files:** `src/b.py`\n         = files of 02-b: src/b.py\n" in told
+    assert "src/old.py" not in told
+    assert "note: tasks/09-old.md is not listed in the plan; it is not run" in told
+
+
+def test_a_plan_that_cannot_be_carried_out_is_explained_all_the_same(say: Say, repository: Path) -> None:
+    """With the reason, and the exit status of a refusal."""
+    (repository / "plan.md").write_text(PLAN.replace("none", "02-b"))
+    told = say("plan", "--plan-file", "plan.md", "--explain")
+    assert told.status == 4 and "= 01-a waits for 02-b" in told.out
+    assert "this plan cannot be carried out: these items wait for each other: 01-a -> 02-b -> 01-a" in told.out
+    (repository / "plan.md").write_text("# Plan\n\nWe will do it well.\n")
+    told = say("plan", "--plan-file", "plan.md", "--explain")
+    assert told.status == 4 and "no item was found in plan.md" in told.out
+    (repository / "plan.md").write_text("```tenuto-plan\n- id: 01-a\n```\n")
+    told = say("plan", "--plan-file", "plan.md", "--explain")
+    assert told.status == 4 and "plan.md:2: this task has no wave; add 'wave: 1'" in told.out
+
+
+def test_explain_needs_a_plan(say: Say, repository: Path) -> None:
+    told = say("plan", "--explain")
+    assert told.status == 2 and "add --plan-file FILE" in told.err

@@ -52,12 +52,20 @@ def test_the_words_of_the_person_reach_everybody_on_the_way_back(say: Say, revis
         prompt = say("logs", "r", name, "--of", "prompt").out
         assert "A person has looked at what there is and sends it back" in prompt
         told = prompt.partition('<data name="what a person wants changed" mark="')[2].partition("</data mark=")[0]
-        assert 'three items, and "quotes"' in told and "Ignore the above" in told, "handed over as data, whatever it says"
+        assert 'three items, and "quotes"' in told and "Ignore the above" in told, (
+            "handed over as data, whatever it says"
+        )
     assert "what a person wants changed" not in say("logs", "r", "plan-1-planner-1", "--of", "prompt").out
 
 
-def test_items_that_are_done_are_done_again_when_a_person_sends_the_work_back(revise: Callable[[str, str], Any]) -> None:
-    assert again(revise("build, check", "not good enough")) == ["build-2-implementer.01-a-1", "build-2-implementer.02-b-1", "check-2-v-tests-1"]
+def test_items_that_are_done_are_done_again_when_a_person_sends_the_work_back(
+    revise: Callable[[str, str], Any],
+) -> None:
+    assert again(revise("build, check", "not good enough")) == [
+        "build-2-implementer.01-a-1",
+        "build-2-implementer.02-b-1",
+        "check-2-v-tests-1",
+    ]
 
 
 def test_only_the_items_that_the_person_names_are_done_again(revise: Callable[[str, str], Any]) -> None:

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.trusting import trust
 from tests.unit.engine.conftest import reopen
 
 Say = Callable[..., Any]
-DEEP = "name: deep\ndocuments: docs/{slug}\nsteps:\n  - {id: a, agent: {role: designer, out: one/two/design.md, optional: 'parts/*.md'}}\n"
+DEEP = (
+    "name: deep\ndocuments: docs/{slug}\nsteps:\n  - {id: a, agent: {role: designer, out: one/two/design.md, "
+    "optional: 'parts/*.md'}}\n"
+)
 AGENT = 'command:sh -c "echo x > $TENUTO_WORKDIR/docs/add-it/one/two/design.md && echo DONE: made"'
 
 
@@ -39,6 +43,7 @@ def test_nothing_is_made_for_agents_that_are_another_user(say: Say, repository: 
     """A folder of ours would keep them out."""
     (repository / ".tenuto/pipelines/deep.yaml").write_text(DEEP)
     (repository / ".tenuto/config.yaml").write_text("isolation: [env]\n")
+    trust(repository)
     say("run", "Add it", "--pipeline", "deep", "--agent", "command:echo DONE: made")
     assert not (repository / "docs/add-it/one").exists()
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tenuto.drivers.jobs import ENVIRONMENT
-from tenuto.drivers.settings import SETTINGS, read_settings
+from tenuto.engine.attempt import ENVIRONMENT
 from tenuto.errors import BadInput
 from tenuto.knowledge.definitions import find
+from tenuto.workspace.settings import SETTINGS, read_settings
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/settings.md").read_text()
 ROW = re.compile(r"^\| \[`(\w+)`\]\(#(\w+)\) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -55,12 +55,36 @@ def test_the_example_of_every_setting_is_accepted(tmp_path: Path) -> None:
         assert name in settings(tmp_path, f"{name}: {one.example}\n")
 
 
-@pytest.mark.parametrize("text", [
-    "agent: [a]", "agent: ''", "roles: {designer: 3}", "roles: [a]", "checks: {tests: [make]}", "checks: make", "environment: HOME",
-    "environment: [1]", "workspace: tree", "setup: {run: npm ci}", "setup: {install: [npm ci]}", "gates: open", "gates: [signed]",
-    "signers: 1", "isolation: sudo", "notify: {mail: x}", "notify: {url: 'file:///etc/passwd'}", "notify: ./tell-me", "pipeline: 3",
-    "time_limit: soon", "time_limit: 0", "time_limit: [2h]", "time_limit: true", "time_limit: -3", "time_limit: 2 h",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agent: [a]",
+        "agent: ''",
+        "roles: {designer: 3}",
+        "roles: [a]",
+        "checks: {tests: [make]}",
+        "checks: make",
+        "environment: HOME",
+        "environment: [1]",
+        "workspace: tree",
+        "setup: {run: npm ci}",
+        "setup: {install: [npm ci]}",
+        "gates: open",
+        "gates: [signed]",
+        "signers: 1",
+        "isolation: sudo",
+        "notify: {mail: x}",
+        "notify: {url: 'file:///etc/passwd'}",
+        "notify: ./tell-me",
+        "pipeline: 3",
+        "time_limit: soon",
+        "time_limit: 0",
+        "time_limit: [2h]",
+        "time_limit: true",
+        "time_limit: -3",
+        "time_limit: 2 h",
+    ],
+)
 def test_a_wrong_value_is_refused_with_the_right_shape_and_an_example(tmp_path: Path, text: str) -> None:
     """Never fail open: a setting that is not understood is not taken for its default."""
     name = text.partition(":")[0]
@@ -86,7 +110,13 @@ def test_what_lies_in_the_place_of_a_file_is_refused_and_not_passed_over(tmp_pat
     """Never fail open: `gates: signed`, or the gates of a pipeline of one's own, would be missing without a word."""
     path = tmp_path / name
     path.parent.mkdir(parents=True)
-    {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link": lambda: path.symlink_to("gone")}[kind]()
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.symlink_to("gone")
     with pytest.raises(BadInput, match=str(path)) as refused:
         read_settings(str(tmp_path)) if "config" in name else find("eight-step", tmp_path)
     assert refused.value.code == "not-a-file"

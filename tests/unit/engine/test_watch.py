@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from tenuto.core.times import iso
-from tenuto.drivers.session import is_driven
-from tenuto.entrypoints.cli.live import drawn
-from tenuto.entrypoints.cli.picture import Line, picture
-from tenuto.entrypoints.cli.telling import line
-from tenuto.entrypoints.cli.watch import until_rest
+from tenuto.engine.rest import is_driven
+from tenuto.entrypoints.cli.watch import drawn, until_rest
+from tenuto.show.picture import Line, picture
+from tenuto.show.sentences import progress_line
 from tests.property.rehearsal import Rehearsal, item
 
 from .conftest import reopen
@@ -27,11 +26,16 @@ RUN = ("run", "Add dark mode", "--pipeline", "small", "--name", "r")
 
 def shown(play: Rehearsal) -> list[str]:
     last = play.journal[-1]["at"]
-    return ["  " * one.depth + f"[{one.status}] {one.text.rstrip()} ({one.aside})" for one in picture(play.run, play.pipeline, last)]
+    return [
+        "  " * one.depth + f"[{one.status}] {one.text.rstrip()} ({one.aside})"
+        for one in picture(play.run, play.pipeline, last)
+    ]
 
 
 def play_until(play: Rehearsal, step: str, flying: int) -> None:
-    while not (play.run["stay"] and play.run["stay"]["step"] == step and len(play.run["flying"]) == flying):
+    while not (
+        play.run["current_visit"] and play.run["current_visit"]["step"] == step and len(play.run["in_flight"]) == flying
+    ):
         assert play.step(), f"{step} never had {flying} attempts under way"
 
 
@@ -62,12 +66,39 @@ def test_the_picture_shows_waves_and_their_items() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"gate": {"prompt": "Go on?", "shown": [{"path": "docs/plan.md", "sha256": "x"}]}}, ["waits for you: Go on?", "docs/plan.md", "tenuto approve r"]),
-        ({"pause": {"kind": "budget", "reason": "40 attempts", "recommendations": ["tenuto resume r --limit attempts=N"]}}, ["budget: 40 attempts", "tenuto resume r"]),
-        ({"blocked": {"reason": "PLAN->IMPLEMENT", "missing": ["1.2-plan.md"]}}, ["blocked: PLAN->IMPLEMENT 1.2-plan.md"]),
+        (
+            {
+                "gate": {
+                    "id": "gate-1",
+                    "name": "plan",
+                    "prompt": "Go on?",
+                    "options": ["approve"],
+                    "opened_at": iso(0),
+                    "shown": [{"path": "docs/plan.md", "sha256": "x"}],
+                }
+            },
+            ["waits for you: Go on?", "docs/plan.md", "tenuto approve r"],
+        ),
+        (
+            {
+                "pause": {
+                    "kind": "budget",
+                    "reason": "40 attempts",
+                    "step": "design",
+                    "until": "",
+                    "question_of": "",
+                    "recommendations": ["tenuto resume r --limit attempts=N"],
+                }
+            },
+            ["budget: 40 attempts", "tenuto resume r"],
+        ),
+        (
+            {"blocked": {"reason": "PLAN->IMPLEMENT", "missing": ["1.2-plan.md"]}},
+            ["blocked: PLAN->IMPLEMENT 1.2-plan.md"],
+        ),
         ({"failure": {"step": "spec", "error": "no"}}, ["failed in spec: no"]),
     ],
-)  # fmt: skip
+)
 def test_the_picture_shows_what_waits_for_you(change: Any, words: list[str]) -> None:
     play = Rehearsal("eight-step", lambda a: "DONE", [])
     text = "\n".join(one.text for one in picture({**play.run, **change}, play.pipeline, iso(0)))
@@ -76,7 +107,7 @@ def test_the_picture_shows_what_waits_for_you(change: Any, words: list[str]) -> 
 
 def test_a_run_without_a_pipeline_is_shown_by_its_steps() -> None:
     play = Rehearsal("eight-step", lambda a: "DONE", [])
-    run = {**play.run, "steps": {"architect": {"status": "completed", "iteration": 1, "verdict": None}}}
+    run: Any = {**play.run, "steps": {"architect": {"status": "completed", "iteration": 1, "verdict": None}}}
     assert [one.text.rstrip() for one in picture(run, None, iso(0))][1] == "architect"
 
 
@@ -87,17 +118,21 @@ def test_stored_text_is_inert_and_lines_fit_the_terminal() -> None:
 
 
 def test_each_thing_that_matters_is_one_line() -> None:
-    words = {"design-1-designer-1": "ERROR", "implementation-1-implementer.1-1": "LOST", "design-review-1-ct-aggregator-1": "NEEDS_REVISION"}
+    words = {
+        "design-1-designer-1": "ERROR",
+        "implementation-1-implementer.1-1": "LOST",
+        "design-review-1-ct-aggregator-1": "NEEDS_REVISION",
+    }
     play = Rehearsal("eight-step", lambda a: words.get(a["attempt"], "DONE"), [item("1")])
     play.play()
-    lines = [told for event in play.journal if (told := line(event, play.run))]
+    lines = [told for event in play.journal if (told := progress_line(event, play.run))]
     for expected in (
         "research: researcher-architecture",
         "design: designer (attempt 2)",
         "implementation: implementation-1-implementer.1-1 is lost: killed",
         "design-review ended with NEEDS_REVISION: ct-aggregator says NEEDS_REVISION",
         "back to design > design-review (design-review.NEEDS_REVISION, 1 so far)",
-        "1 items in 1 waves",
+        "1 item in 1 wave",
         "post-research is left out: approval is off",
     ):
         assert expected in lines, (expected, lines)
@@ -107,7 +142,7 @@ def test_each_thing_that_matters_is_one_line() -> None:
 def test_a_review_that_is_never_content_is_said_when_the_run_goes_on_all_the_same() -> None:
     play = Rehearsal("eight-step", lambda a: "NEEDS_REVISION" if a["role"] == "ct-aggregator" else "DONE", [item("1")])
     play.play()
-    lines = [told for event in play.journal if (told := line(event, play.run))]
+    lines = [told for event in play.journal if (told := progress_line(event, play.run))]
     assert "on to planning all the same, with design_critical_review.md as constraints" in lines
 
 

@@ -1,4 +1,5 @@
-"""Who goes on with a run: whoever it was begun with, until somebody else is asked for. And nobody starts who is not there."""
+"""Who goes on with a run: whoever it was begun with, until somebody else is asked for. And nobody starts who is not
+there."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.trusting import trust
 from tests.unit.engine.conftest import SMALL, reopen
 
 Say = Callable[..., Any]
@@ -25,10 +27,12 @@ def agents(repository: Path, run: str = "add-it") -> list[str]:
 
 
 def test_a_run_goes_on_with_the_agent_that_it_was_begun_with(say: Say, gated: Path, script: Any) -> None:
-    """`tenuto run` alone, after a gate or a crash: the agent need not be named again, and the settings do not take it away."""
+    """`tenuto run` alone, after a gate or a crash: the agent need not be named again, and the settings do not take
+    it away."""
     agent = script()
     assert say("run", "Add it", "--pipeline", "gated", "--agent", agent).status == 5
     (gated / ".tenuto/config.yaml").write_text("agent: command:./somebody-else\n")
+    trust(gated)
     say("revise", "--feedback", "again")
     told = say("run")
     assert told.status == 5, told.err
@@ -36,7 +40,9 @@ def test_a_run_goes_on_with_the_agent_that_it_was_begun_with(say: Say, gated: Pa
     assert set(agents(gated)) == {agent} and len(agents(gated)) > 2
 
 
-def test_it_is_known_before_anything_has_happened(say: Say, gated: Path, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_known_before_anything_has_happened(
+    say: Say, gated: Path, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed right after the run was recorded: who was asked for was recorded with it."""
     agent = script()
     with monkeypatch.context() as killed:
@@ -56,7 +62,10 @@ def test_another_agent_may_take_over_and_is_remembered_in_its_place(say: Say, ga
     first = script()
     say("run", "Add it", "--pipeline", "gated", "--agent", first)
     other = gated / "other.sh"
-    other.write_text('printf "%s\\n" "$TENUTO_OUTPUTS" | while read path; do mkdir -p "$(dirname "$path")"; date +%N > "$path"; done; echo "DONE: by another"\n')
+    other.write_text(
+        'printf "%s\\n" "$TENUTO_OUTPUTS" | while read path; do mkdir -p "$(dirname "$path")"; date +%N > '
+        '"$path"; done; echo "DONE: by another"\n'
+    )
     for words in (("run", "--agent", "command:sh other.sh"), ("run",)):
         say("revise", "--feedback", "again")
         assert say(*words).status == 5
@@ -82,7 +91,10 @@ def test_a_role_that_nobody_knows_is_refused(say: Say, gated: Path, script: Any,
     assert told.error["code"] == "no-role" and "designer" in told.error["hint"]
 
 
-@pytest.mark.parametrize("agent", ["claude", "codex:model=m", "acp:gemini", "command:nowhere-at-all --flag", "claude:program=/nowhere/claude"])
+@pytest.mark.parametrize(
+    "agent",
+    ["claude", "codex:model=m", "acp:gemini", "command:nowhere-at-all --flag", "claude:program=/nowhere/claude"],
+)
 def test_an_agent_whose_program_is_missing_begins_nothing(
     say: Say, gated: Path, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,5 +108,6 @@ def test_an_agent_whose_program_is_missing_begins_nothing(
 def test_a_program_that_another_user_has_is_not_looked_for(say: Say, gated: Path) -> None:
     """With `isolation` agents are somebody else, whose PATH nobody here knows."""
     (gated / ".tenuto/config.yaml").write_text("isolation: [env, PATH=/nowhere, --]\n")
+    trust(gated)
     told = say("run", "Add it", "--json", "--pipeline", "gated", "--agent", "command:only-there")
     assert "no-program" not in told.out

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.persons import command
-from tenuto.drivers.start import start
 from tenuto.encoding import loads
+from tenuto.engine.begin import start
+from tenuto.engine.gates import command
 from tenuto.entrypoints.launch import answer
 from tenuto.errors import Refused
 
@@ -129,18 +129,23 @@ def test_where_decisions_are_signed_a_word_is_no_approval(tell: Tell) -> None:
     assert state()["phases"]["approval"] == "in_progress"
 
 
-def test_a_run_that_an_engine_drives_leaves_nothing_out_by_hand_and_one_with_other_steps_is_understood(tell: Tell) -> None:
+def test_a_run_that_an_engine_drives_leaves_nothing_out_by_hand_and_one_with_other_steps_is_understood(
+    tell: Tell,
+) -> None:
     Path(".tenuto/pipelines").mkdir(parents=True, exist_ok=True)
     steps = "  - {id: discovery, agent: {role: researcher}}\n  - {id: other, agent: {role: researcher}}\n"
-    Path(".tenuto/pipelines/own.yaml").write_text(f"name: own\ndocuments: docs\nshown_as: feature_state\nsteps:\n{steps}")
+    Path(".tenuto/pipelines/own.yaml").write_text(
+        f"name: own\ndocuments: docs\nshown_as: feature_state\nsteps:\n{steps}"
+    )
     start(tenuto.open("."), "Dark mode", "own", name="r")
     for words in (("skip", "discovery"), ("done", "discovery")):
         status, _, said = tell(*words)
         assert status == 4 and "driven by the engine" in said, words
     command(tenuto.open("."), "r", {"do": "ChangeDriver", "driver": "manual"})
-    for words in (("skip", "discovery"), ("done", "spec"), ("answer", "approval", "--approve")):
-        status, _, said = tell(*words)
-        assert status in (0, 4) and "unexpected" not in said, words
+    later = (("skip", "discovery"), ("done", "spec"), ("answer", "approval", "--approve"))
+    for line in later:
+        status, _, said = tell(*line)
+        assert status in (0, 4) and "unexpected" not in said, line
 
 
 def test_one_feature_at_a_time(tell: Tell) -> None:
@@ -164,10 +169,18 @@ def test_the_same_name_again_is_another_run(tell: Tell) -> None:
 @pytest.mark.parametrize(
     ("words", "status"),
     [
-        ((), 2), (("dance",), 2), (("start",), 2), (("status",), 3), (("resume",), 3), (("task", "1", "completed"), 3),
-        (("start", "x", "--skip", "plan"), 2), (("start", "x", "--gate", "maybe"), 2), (("start", "--wrong"), 2), (("--help",), 0),
+        ((), 2),
+        (("dance",), 2),
+        (("start",), 2),
+        (("status",), 3),
+        (("resume",), 3),
+        (("task", "1", "completed"), 3),
+        (("start", "x", "--skip", "plan"), 2),
+        (("start", "x", "--gate", "maybe"), 2),
+        (("start", "--wrong"), 2),
+        (("--help",), 0),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_get_an_answer(tell: Tell, words: tuple[str, ...], status: int) -> None:
     got, out, err = tell(*words)
     assert got == status

@@ -6,22 +6,32 @@ from typing import Any
 
 import pytest
 
-from tenuto.drivers.hooks import answer
-from tenuto.hosts.hearing import hear
+from tenuto.hooks.call import answer
+from tenuto.hooks.parse import parse_hook
 
 STOP = {
-    "agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "filesCreated": ["docs/specs/feature-name.md"],
-    "filesModified": [], "timestamp": "2025-11-29T14:30:00Z",
-}  # fmt: skip
+    "agentName": "spec-writer",
+    "completedPhase": "spec",
+    "nextPhase": "plan",
+    "filesCreated": ["docs/specs/feature-name.md"],
+    "filesModified": [],
+    "timestamp": "2025-11-29T14:30:00Z",
+}
 COMPACT = {
-    "reason": "context_limit", "currentPhase": "implementation",
+    "reason": "context_limit",
+    "currentPhase": "implementation",
     "currentTask": {"id": 3, "description": "Add token storage mechanism", "status": "in_progress"},
-    "lastAction": "Created OAuth provider in src/auth/oauth.ts:45", "timestamp": "2025-11-29T15:45:00Z",
-}  # fmt: skip
+    "lastAction": "Created OAuth provider in src/auth/oauth.ts:45",
+    "timestamp": "2025-11-29T15:45:00Z",
+}
 TASK = {
-    "type": "task_update", "taskId": 2, "newStatus": "completed", "nextTaskId": 3,
-    "filesCreated": ["src/auth/token-store.ts"], "timestamp": "2025-11-29T14:45:00Z",
-}  # fmt: skip
+    "type": "task_update",
+    "taskId": 2,
+    "newStatus": "completed",
+    "nextTaskId": 3,
+    "filesCreated": ["src/auth/token-store.ts"],
+    "timestamp": "2025-11-29T14:45:00Z",
+}
 NOTICE = """\
 ⚠️ Context limit approaching. Progress saved to .feature-state.json
 
@@ -36,7 +46,7 @@ When ready, run /feature-dev-plus to resume."""
 
 def hook(repository: Any, event: str, payload: Any) -> tuple[str, list[str]]:
     workspace = repository.workspace
-    return answer(workspace, hear(event, payload)), workspace.warnings
+    return answer(workspace, parse_hook(event, payload)), workspace.warnings
 
 
 def test_a_completed_phase(started: Any) -> None:
@@ -45,15 +55,17 @@ def test_a_completed_phase(started: Any) -> None:
     after = started.state
     assert after["phases"] == before["phases"] | {"spec": "completed", "plan": "in_progress"}
     assert after["currentFeature"] == before["currentFeature"] | {
-        "phase": "plan", "updatedAt": "2025-11-29T14:30:00Z", "specFile": "docs/specs/feature-name.md",
-    }  # fmt: skip
+        "phase": "plan",
+        "updatedAt": "2025-11-29T14:30:00Z",
+        "specFile": "docs/specs/feature-name.md",
+    }
     assert (after["tasks"], after["discoveryAnswers"]) == (before["tasks"], before["discoveryAnswers"])
 
 
 def test_times_are_shown_as_told_and_kept_by_our_clock(started: Any) -> None:
     hook(started, "SubagentStop", STOP)
     run = started.workspace.load("oauth-login")
-    assert run["told_at"] == STOP["timestamp"]
+    assert run["reported_at"] == STOP["timestamp"]
     assert run["updated_at"] > "2026"
 
 
@@ -130,10 +142,17 @@ def test_created_files_become_artifacts(started: Any) -> None:
     spec.mkdir(parents=True)
     (spec / "feature-name.md").write_text("# Spec\n")
     hook(started, "SubagentStop", STOP)
-    hook(started, "SubagentStop", STOP | {
-        "completedPhase": "plan", "nextPhase": "approval", "filesCreated": ["docs/specs/feature-name-plan.md"],
-        "filesModified": ["docs/specs/feature-name.md", "../outside.md", "/etc/passwd", 7],
-    })  # fmt: skip
+    hook(
+        started,
+        "SubagentStop",
+        STOP
+        | {
+            "completedPhase": "plan",
+            "nextPhase": "approval",
+            "filesCreated": ["docs/specs/feature-name-plan.md"],
+            "filesModified": ["docs/specs/feature-name.md", "../outside.md", "/etc/passwd", 7],
+        },
+    )
     shown = started.state["currentFeature"]
     assert shown["specFile"] == "docs/specs/feature-name.md"
     assert shown["planFile"] == "docs/specs/feature-name-plan.md"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.core.fold import new_run
-from tenuto.dialects.feature_state import PHASES, document, name, schedule
-from tenuto.dialects.feature_state.edits import understand
+from tenuto.core.parts import new_run
 from tenuto.errors import Damaged, NotFound, Refused, TenutoError
+from tenuto.views.feature_state import FILE, PHASES, document, name, read, schedule
+from tenuto.workspace.objects import Surroundings
 
 STOP = {"agentName": "spec-writer", "completedPhase": "spec", "nextPhase": "plan", "timestamp": "2025-11-29T14:30:00Z"}
 STRUCTURE = {
@@ -31,18 +31,35 @@ def test_the_structure_is_always_complete(started: Any) -> None:
     assert state["currentFeature"]["name"] == "oauth-login"
 
 
-STATUSES = ("created", "running", "paused", "waiting_gate", "parked", "stopped", "blocked", "restarting", "completed",
-            "failed", "cancelled", "poc-complete", "graduated")  # fmt: skip
+STATUSES = (
+    "created",
+    "running",
+    "paused",
+    "waiting_gate",
+    "parked",
+    "stopped",
+    "blocked",
+    "restarting",
+    "completed",
+    "failed",
+    "cancelled",
+    "poc-complete",
+    "graduated",
+)
 
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("step", ["pending", "running", "completed", "failed", "skipped"])
 def test_every_status_is_shown_in_the_files_own_words(status: str, step: str) -> None:
     run: Any = new_run() | {
-        "id": "x", "status": status, "dialects": {name: {}}, "schedule": schedule(), "order": "open",
+        "id": "x",
+        "status": status,
+        "dialects": {name: {}},
+        "schedule": schedule(),
+        "order": "open",
         "items": {"1": {"title": "t", "files": [], "depends_on": [], "agent": "", "status": step, "extra": {}}},
         "steps": {phase: {"status": step, "iteration": 1, "verdict": None} for phase in PHASES},
-    }  # fmt: skip
+    }
     shown = document(run)
     for phase, said in shown["phases"].items():
         allowed = {"completed", "in_progress", "pending"} | ({"skipped"} if phase in ("discovery", "test") else set())
@@ -107,9 +124,9 @@ def test_a_task_taken_away_stays_away(started: Any) -> None:
 def test_a_base_without_a_section_is_understood(section: str) -> None:
     """Somebody's earlier text, adopted or absorbed, may be what their next edit started from."""
     run = new_run() | {"dialects": {name: {"tree": ""}}, "schedule": schedule()}
-    whole = document(run)  # type: ignore[arg-type]
+    whole = document(run)
     base = json.dumps({key: value for key, value in whole.items() if key != section}).encode()
-    assert understand(run, base, json.dumps({**whole, "ours": 1}).encode())  # type: ignore[arg-type]
+    assert read(run, FILE, base, json.dumps({**whole, "ours": 1}).encode(), Surroundings(None))
 
 
 def test_a_pause_by_hand_and_its_end(started: Any) -> None:
@@ -150,13 +167,24 @@ def test_a_file_that_is_gone_is_not_made_anew(started: Any) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        b"", b"\0" * 400, b"   \n", b"{", b'{"currentFeature": {"name": "x"', b"[]", b"null", b'{"a": 1, "a": 2}',
-        b"[" * 100_000, b'{"currentFeature": NaN}', b"\xff\xfe", b'{"currentFeature": [], "phases": {}}',
-        b'{"currentFeature": {}, "phases": {"spec": "finished-ish"}}', b'{"currentFeature": {}, "phases": {}, "tasks": [1]}',
+        b"",
+        b"\0" * 400,
+        b"   \n",
+        b"{",
+        b'{"currentFeature": {"name": "x"',
+        b"[]",
+        b"null",
+        b'{"a": 1, "a": 2}',
+        b"[" * 100_000,
+        b'{"currentFeature": NaN}',
+        b"\xff\xfe",
+        b'{"currentFeature": [], "phases": {}}',
+        b'{"currentFeature": {}, "phases": {"spec": "finished-ish"}}',
+        b'{"currentFeature": {}, "phases": {}, "tasks": [1]}',
         b'{"currentFeature": {}, "phases": {}, "tasks": [{"id": 1, "status": {}}]}',
     ],
     ids=range(15),
-)  # fmt: skip
+)
 def test_a_broken_file_is_named_and_left_alone(started: Any, broken: bytes) -> None:
     started.file.write_bytes(broken)
     with pytest.raises(Damaged, match=r"^State file corrupted\. Manual intervention required\.$"):
@@ -204,7 +232,7 @@ def test_whatever_stands_there_is_understood_or_refused(sections: Any, feature: 
     before = document(run)
     after = before | sections | {"currentFeature": before["currentFeature"] | feature}
     try:
-        commands = understand(run, json.dumps(before).encode(), json.dumps(after).encode())
+        commands = read(run, FILE, json.dumps(before).encode(), json.dumps(after).encode(), Surroundings(None))
     except TenutoError:
         return
     assert commands[-1]["do"] == "AbsorbEdit"

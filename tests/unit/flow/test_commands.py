@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import subprocess
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from tenuto.core.records import Status
-from tenuto.core.tickets import PHASES
-from tenuto.dialects.flow import document
+from tenuto.core.records.run import Status
+from tenuto.core.rules import PHASES
 from tenuto.errors import BadInput, NotFound, Refused, TenutoError
+from tenuto.views.flow import document
 from tests.unit.flow.conftest import Repository
 
 SEED_KEYS = [
-    "workflow_id", "phase", "started_at", "updated_at", "current_step", "completed_phases", "next_actions", "agent_history",
-    "user_checkpoints", "commits_created", "context_summary", "quality_gates",
-]  # fmt: skip
+    "workflow_id",
+    "phase",
+    "started_at",
+    "updated_at",
+    "current_step",
+    "completed_phases",
+    "next_actions",
+    "agent_history",
+    "user_checkpoints",
+    "commits_created",
+    "context_summary",
+    "quality_gates",
+]
 SEED_PHASES = ("understanding", "planning", "execution", "integration", "complete")
 SEED_ACTIONS = {"get_user_approval", "proceed_to_next_step", "address_feedback", "retry", "skip", "abort"}
 
@@ -35,10 +45,19 @@ def test_a_new_workflow_has_every_key_of_the_schema(started: Repository) -> None
     assert list(state) == SEED_KEYS
     assert (state["workflow_id"], state["phase"]) == ("TICKET-123", "understanding")
     assert state["context_summary"] == "Working on TICKET-123"
-    assert (state["completed_phases"], state["agent_history"], state["next_actions"]) == ([], [], ["proceed_to_next_step"])
+    assert (state["completed_phases"], state["agent_history"], state["next_actions"]) == (
+        [],
+        [],
+        ["proceed_to_next_step"],
+    )
     assert list(state["quality_gates"]) == [
-        "requirements_clear", "codebase_analyzed", "implementation_planned", "tests_passing", "code_reviewed", "mr_ready",
-    ]  # fmt: skip
+        "requirements_clear",
+        "codebase_analyzed",
+        "implementation_planned",
+        "tests_passing",
+        "code_reviewed",
+        "mr_ready",
+    ]
     assert not any(state["quality_gates"].values())
     assert started.flow.get_current_state("TICKET-123") == state
 
@@ -60,9 +79,10 @@ def test_the_seeds_own_example_comes_out_of_the_commands(started: Repository) ->
     flow.update_delegation(agent="execute_step", task="implement_step_1")
     flow.update_completion(agent="execute_step", output_summary="Middleware")
     flow.update_commit(
-        step="step_1_authentication_middleware", commit_hash="abc123def",
+        step="step_1_authentication_middleware",
+        commit_hash="abc123def",
         commit_message="Add authentication middleware foundation",
-    )  # fmt: skip
+    )
     flow.update_delegation(
         agent="execute_step", task="implement_step_2", output_summary="Currently implementing authentication middleware"
     )
@@ -76,12 +96,20 @@ def test_the_seeds_own_example_comes_out_of_the_commands(started: Repository) ->
         ("execute_step", "implement_step_2", "in_progress"),
     ]
     assert list(state["agent_history"][0]) == ["agent", "task", "status", "timestamp", "output_summary"]
-    assert [list(entry) for entry in state["user_checkpoints"]] == [["phase", "approved", "timestamp", "user_feedback"]] * 2
+    assert [list(entry) for entry in state["user_checkpoints"]] == [
+        ["phase", "approved", "timestamp", "user_feedback"]
+    ] * 2
     assert list(state["commits_created"][0]) == ["step", "commit_hash", "commit_message", "timestamp"]
     assert state["quality_gates"] == {
-        "requirements_clear": True, "codebase_analyzed": True, "implementation_planned": True, "step_1_complete": True,
-        "step_2_complete": False, "tests_passing": False, "code_reviewed": False, "mr_ready": False,
-    }  # fmt: skip
+        "requirements_clear": True,
+        "codebase_analyzed": True,
+        "implementation_planned": True,
+        "step_1_complete": True,
+        "step_2_complete": False,
+        "tests_passing": False,
+        "code_reviewed": False,
+        "mr_ready": False,
+    }
 
 
 def test_a_whole_ticket_ends_complete(started: Repository) -> None:
@@ -116,15 +144,27 @@ def test_a_completion_without_a_delegation_is_refused(started: Repository) -> No
 
 @pytest.mark.parametrize(
     "agent",
-    ["state_manager", "State Manager", "state-manager", "STATE.MANAGER", "stateManager", "orchestrator-state-manager",
-     "subagents:state-manager", "state_manager_agent", "ｓｔａｔｅ＿ｍａｎａｇｅｒ", "Orchestrator State Manager"],
-)  # fmt: skip
+    [
+        "state_manager",
+        "State Manager",
+        "state-manager",
+        "STATE.MANAGER",
+        "stateManager",
+        "orchestrator-state-manager",
+        "subagents:state-manager",
+        "state_manager_agent",
+        "ｓｔａｔｅ＿ｍａｎａｇｅｒ",
+        "Orchestrator State Manager",
+    ],
+)
 def test_the_state_manager_is_no_agent_in_any_spelling(started: Repository, agent: str) -> None:
     assert refusal(lambda: started.flow.update_delegation(agent=agent, task="update")).code == "not-an-agent"
     assert started.state["agent_history"] == []
 
 
-@pytest.mark.parametrize("agent", ["deep_research", "research_agent", "anything goes", "plugin:agent", "estate_planner"])
+@pytest.mark.parametrize(
+    "agent", ["deep_research", "research_agent", "anything goes", "plugin:agent", "estate_planner"]
+)
 def test_any_other_agent_is_accepted(started: Repository, agent: str) -> None:
     started.flow.update_delegation(agent=agent)
     assert started.state["agent_history"][0]["agent"] == agent
@@ -153,17 +193,22 @@ def test_another_word_for_an_end_is_refused(started: Repository) -> None:
 
 def test_further_fields_of_real_histories_are_kept(started: Repository) -> None:
     execution = {
-        "step_number": 3, "files_modified": ["a.py"], "tests_added": ["test_a.py"], "validation_passed": True,
-        "ready_for_commit": True, "next_step_ready": False,
-    }  # fmt: skip
+        "step_number": 3,
+        "files_modified": ["a.py"],
+        "tests_added": ["test_a.py"],
+        "validation_passed": True,
+        "ready_for_commit": True,
+        "next_step_ready": False,
+    }
     validation = {"validation_results": {"tests": {"passed": 12, "failed": 0}}, "blocking_issues": []}
     commit = {"commit_hash": "abc123", "commit_message": "x", "files_committed": ["a.py"]}
     started.work("execution_agent", "implement_step_3", **execution)
     started.work("validation_agent", "validate", **validation)
     started.work("commit_changes", "commit", **commit)
     history = started.state["agent_history"]
-    for entry, told in zip(history, (execution, validation, commit), strict=True):
-        assert entry.items() >= told.items()
+    reports: list[dict[str, Any]] = [execution, validation, commit]
+    for entry, report in zip(history, reports, strict=True):
+        assert entry.items() >= report.items()
     assert started.state["quality_gates"]["step_3_complete"] is False
 
 
@@ -229,7 +274,9 @@ def test_an_approval_that_names_no_phase_needs_work_in_it(started: Repository) -
 
 @pytest.mark.parametrize("approved", ["yes", 1, None, "true"])
 def test_only_true_approves(started: Repository, approved: Any) -> None:
-    assert isinstance(refusal(lambda: started.flow.update_user_checkpoint(phase="understanding", approved=approved)), BadInput)
+    assert isinstance(
+        refusal(lambda: started.flow.update_user_checkpoint(phase="understanding", approved=approved)), BadInput
+    )
 
 
 def test_unknown_phases_are_refused(started: Repository) -> None:
@@ -281,7 +328,7 @@ def test_flags_of_the_callers_own_are_kept_and_flags_that_follow_cannot_be_claim
     assert len(started.state["agent_history"]) == 1
 
 
-@pytest.mark.parametrize("status", Status.__args__)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("status", get_args(Status))
 def test_every_status_of_a_run_is_shown_in_the_seeds_words(started: Repository, status: Any) -> None:
     started.work("deep_research", "analysis")
     run = started.workspace.load("ticket-123")
@@ -296,7 +343,10 @@ def test_every_status_of_a_run_is_shown_in_the_seeds_words(started: Repository, 
 
 
 def test_a_commit_is_checked_against_the_repository(started: Repository) -> None:
-    run = lambda *words: subprocess.run(["git", "-C", str(started.root), *words], check=True, capture_output=True, text=True)
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        git = ["git", "-C", str(started.root), *words]
+        return subprocess.run(git, check=True, capture_output=True, text=True)
+
     run("init", "-q")
     started.flow.initialize_workflow("TICKET-124")
     run("commit", "-q", "--allow-empty", "-m", "Add middleware\n\nbody")
@@ -306,7 +356,12 @@ def test_a_commit_is_checked_against_the_repository(started: Repository) -> None
     commit = started.state["commits_created"][0]
     assert (commit["commit_hash"], commit["commit_message"]) == (made, "Add middleware")
     assert started.state["quality_gates"]["step_1_complete"] is True
-    for wrong, code in (("abcdef0", "no-such-commit"), ("HEAD", "bad-hash"), ("--all", "bad-hash"), ("", "missing-field")):
+    for wrong, code in (
+        ("abcdef0", "no-such-commit"),
+        ("HEAD", "bad-hash"),
+        ("--all", "bad-hash"),
+        ("", "missing-field"),
+    ):
         error = refusal(lambda wrong=wrong: started.flow.update_commit("TICKET-124", step="step_2", commit_hash=wrong))
         assert error.code == code
     assert len(started.state["commits_created"]) == 1
@@ -330,7 +385,9 @@ def test_the_same_commit_twice_is_one_commit(started: Repository) -> None:
         ("", "Task: tidy up", "task-tidy-up-2026-01-29"),
     ],
 )
-def test_workspaces_have_three_kinds_of_names(repository: Repository, ticket: str, description: str, folder: str) -> None:
+def test_workspaces_have_three_kinds_of_names(
+    repository: Repository, ticket: str, description: str, folder: str
+) -> None:
     import tenuto
 
     flow = tenuto.open(str(repository.root), clock=lambda: "2026-01-29T10:15:00.000Z").flow
@@ -366,3 +423,120 @@ def test_a_workflow_is_not_started_twice_but_resumed(started: Repository) -> Non
     assert first >= started.state["started_at"]
     started.flow.initialize_workflow("TICKET-123", resume=True)
     assert started.state["resumed_at"] >= first
+
+
+# ---- in the middle of the execution, and back ----------------------------------------------------------
+
+
+def executing(started: Repository) -> Repository:
+    """Step 1 is committed, step 2 is known and open."""
+    started.go_to("execution")
+    started.work("execute_step", "implement_step_1")
+    started.flow.update_commit(step="step_1_middleware", commit_hash="abc123def", commit_message="x")
+    started.work("execute_step", "implement_step_2")
+    return started
+
+
+def test_an_approval_while_known_steps_are_open_is_of_what_was_done_so_far(started: Repository) -> None:
+    flow = executing(started).flow
+    answer = flow.update_user_checkpoint(phase="execution", approved=True, user_feedback="go on with step 2")
+    assert (answer["phase"], answer["next_actions"]) == ("execution", ["proceed_to_next_step"])
+    assert started.state["user_checkpoints"][-1]["user_feedback"] == "go on with step 2"
+    assert refusal(lambda: flow.update_phase(phase="integration")).code == "not-approved"
+    flow.update_commit(step="2_login", commit_hash="abc123fed", commit_message="y")
+    assert flow.update_user_checkpoint(phase="execution", approved=True)["phase"] == "integration"
+
+
+@pytest.mark.parametrize(("stay", "phase"), [(True, "execution"), (False, "integration")])
+def test_whether_an_approval_leads_on_can_be_said(started: Repository, stay: bool, phase: str) -> None:
+    flow = executing(started).flow
+    assert flow.update_user_checkpoint(phase="execution", approved=True, stay=stay)["phase"] == phase
+    assert refusal(lambda: flow.update_user_checkpoint(phase=phase, approved=False, stay=True)).code == "bad-field"
+
+
+def test_an_approval_that_stays_makes_no_merge_request_ready(started: Repository) -> None:
+    started.go_to("integration")
+    gates = started.flow.update_user_checkpoint(phase="integration", approved=True, stay=True)["quality_gates"]
+    assert gates["mr_ready"] is False
+
+
+def test_the_way_back_begins_a_phase_again_and_asks_for_another_approval(started: Repository) -> None:
+    started.go_to("integration")
+    error = refusal(lambda: started.flow.update_phase(phase="execution"))
+    assert error.code == "step-skipped" and error.hint == "update_phase --phase execution --back"
+    back = started.flow.update_phase(phase="execution", back=True)
+    assert (back["phase"], started.state["completed_phases"]) == ("execution", ["understanding", "planning"])
+    assert refusal(lambda: started.flow.update_phase(phase="integration")).code == "not-approved"
+    assert started.flow.update_user_checkpoint(phase="execution", approved=True)["phase"] == "integration"
+
+
+def test_only_what_is_behind_can_be_gone_back_to(started: Repository) -> None:
+    started.go_to("planning")
+    assert refusal(lambda: started.flow.update_phase(phase="execution", back=True)).code == "stage-ahead"
+    before = started.file.read_bytes()
+    assert started.flow.update_phase(phase="planning", back=True)["phase"] == "planning"
+    assert started.file.read_bytes() == before
+
+
+def test_the_same_delegation_twice_is_ended_twice_the_first_one_first(started: Repository) -> None:
+    for _ in range(2):
+        started.flow.update_delegation(agent="p", task="c")
+    started.flow.update_completion(agent="p", task="c", output_summary="one")
+    assert [entry["status"] for entry in started.state["agent_history"]] == ["completed", "in_progress"]
+    answer = started.flow.update_completion(agent="p", output_summary="two")
+    assert answer["next_actions"] == ["get_user_approval"]
+
+
+@pytest.mark.parametrize(
+    ("told", "tests", "reviewed"),
+    [
+        ({"validation_results": {"test_coverage": "85%", "critical": 0}, "integration_ready": True}, True, True),
+        ({"validation_results": {"test_coverage": "85%", "critical": 0}, "integration_ready": False}, False, False),
+        ({"validation_results": {"test_coverage": "85%", "tests": "failed"}, "integration_ready": True}, False, True),
+        ({"validation_results": {"test_count": 12, "tests_failed": 0}}, True, True),
+        ({"validation_results": {"test_count": 12, "tests_failed": 1}}, False, False),
+        ({"validation_results": {"critical_issues": 2}, "integration_ready": True}, False, False),
+        ({"validation_results": {"tests": "passed", "integration_tests": "failed"}}, False, True),
+    ],
+)
+def test_a_measure_is_no_verdict_and_every_verdict_counts(
+    started: Repository, told: Any, tests: bool, reviewed: bool
+) -> None:
+    gates = started.work("validation_agent", "validate", **told)["quality_gates"]
+    assert (gates["tests_passing"], gates["code_reviewed"]) == (tests, reviewed)
+
+
+@pytest.mark.parametrize("told", [{"step_number": "1"}, {"step_number": 1}, {"commit_checkpoint": "1_auth_middleware"}])
+def test_a_step_is_known_by_its_number_however_it_is_told(started: Repository, told: Any) -> None:
+    gates = started.work("execution_agent", "middleware", **told)["quality_gates"]
+    assert gates["step_1_complete"] is False
+    gates = started.flow.update_commit(step="1_auth_middleware", commit_hash="abc123def", commit_message="x")
+    assert gates["quality_gates"]["step_1_complete"] is True
+
+
+def test_workspaces_whose_names_differ_in_a_sign_are_two(repository: Repository) -> None:
+    repository.flow.initialize_workflow("AB_1")
+    repository.flow.initialize_workflow("AB-1")
+    assert [repository.flow.get_current_state(one)["workflow_id"] for one in ("AB_1", "AB-1")] == ["AB_1", "AB-1"]
+
+
+def test_a_ticket_is_found_by_its_exact_name_also_where_another_run_has_its_id(repository: Repository) -> None:
+    repository.flow.initialize_workflow("T-1", description="x")
+    repository.workspace.feature_state.start("T-1")
+    repository.flow.initialize_workflow("T-1")
+    repository.flow.update_delegation("T-1", agent="p")
+    assert len(repository.flow.get_current_state("T-1")["agent_history"]) == 1
+
+
+def test_rework_answers_a_rejection_whatever_the_clock_says(repository: Repository) -> None:
+    import tenuto
+
+    now = ["2026-01-29T12:00:00.000Z"]
+    flow = tenuto.open(str(repository.root), clock=lambda: now[0]).flow
+    flow.initialize_workflow("T-1")
+    flow.update_delegation(agent="deep_research")
+    flow.update_completion(agent="deep_research")
+    flow.update_user_checkpoint(phase="understanding", approved=False)
+    now[0] = "2026-01-29T10:00:00.000Z"
+    flow.update_delegation(agent="deep_research")
+    assert flow.update_completion(agent="deep_research")["next_actions"] == ["get_user_approval"]

@@ -1,4 +1,5 @@
-"""Other programs write flow-state.json: what is allowed becomes part of the run, what is not is named, refused and left there."""
+"""Other programs write flow-state.json: what is allowed becomes part of the run, what is not is named, refused and
+left there."""
 
 from __future__ import annotations
 
@@ -10,12 +11,18 @@ from tenuto.errors import Refused
 from tests.unit.flow.conftest import Repository
 
 ENTRY: Any = {
-    "agent": "deep_research", "task": "ticket_analysis", "status": "in_progress", "timestamp": "2025-06-29T10:45:00Z",
+    "agent": "deep_research",
+    "task": "ticket_analysis",
+    "status": "in_progress",
+    "timestamp": "2025-06-29T10:45:00Z",
     "output_summary": "",
-}  # fmt: skip
+}
 APPROVAL: Any = {
-    "phase": "understanding", "approved": True, "timestamp": "2025-06-29T10:50:00Z", "user_feedback": "Go on",
-}  # fmt: skip
+    "phase": "understanding",
+    "approved": True,
+    "timestamp": "2025-06-29T10:50:00Z",
+    "user_feedback": "Go on",
+}
 
 
 def refused(repository: Repository) -> Refused:
@@ -55,7 +62,9 @@ def test_a_rejection_in_the_file_is_the_users_word(started: Repository) -> None:
     started.edit(user_checkpoints=[{**APPROVAL, "approved": False, "channel": "chat"}])
     state = started.flow.get_current_state()
     assert state["phase"] == "understanding" and state["completed_phases"] == []
-    assert state["user_checkpoints"][0].items() >= {"approved": False, "user_feedback": "Go on", "channel": "chat"}.items()
+    assert (
+        state["user_checkpoints"][0].items() >= {"approved": False, "user_feedback": "Go on", "channel": "chat"}.items()
+    )
 
 
 def test_an_approval_in_the_file_is_nobodys(started: Repository) -> None:
@@ -65,12 +74,41 @@ def test_an_approval_in_the_file_is_nobodys(started: Repository) -> None:
     assert started.workspace.load("ticket-123")["decisions"] == []
 
 
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize("phase", ["understanding", "planning"])
+def test_a_persons_word_takes_the_place_of_an_approval_in_the_file(
+    started: Repository, approved: bool, phase: str
+) -> None:
+    """The way out that the refusal names works, whichever way the person decides, and what else was written stays."""
+    started.edit(user_checkpoints=[APPROVAL], phase=phase, team="auth")
+    assert "update_user_checkpoint --phase understanding" in str(refused(started).hint)
+    answer = started.flow.update_user_checkpoint(phase="understanding", approved=approved, user_feedback="so it is")
+    assert answer["phase"] == ("planning" if approved else "understanding")
+    assert [entry["user_feedback"] for entry in started.state["user_checkpoints"]] == ["so it is"]
+    assert started.state["team"] == "auth"
+
+
+def test_a_word_on_another_phase_does_not_take_its_place(started: Repository) -> None:
+    started.edit(user_checkpoints=[APPROVAL], phase="planning")
+    with pytest.raises(Refused):
+        started.flow.update_user_checkpoint(phase="planning", approved=True)
+    assert started.workspace.load("ticket-123")["decisions"] == []
+
+
 def test_commits_summaries_flags_and_unknown_keys_are_absorbed(started: Repository) -> None:
-    commit = {"step": "step_1_x", "commit_hash": "abc123", "commit_message": "m", "timestamp": "2025-06-29T11:20:00Z", "by": "me"}
+    commit = {
+        "step": "step_1_x",
+        "commit_hash": "abc123",
+        "commit_message": "m",
+        "timestamp": "2025-06-29T11:20:00Z",
+        "by": "me",
+    }
     started.edit(
-        commits_created=[commit], context_summary="Another", unknown={"a": [1]},
+        commits_created=[commit],
+        context_summary="Another",
+        unknown={"a": [1]},
         quality_gates={**started.state["quality_gates"], "docs": True, "step_1_complete": True},
-    )  # fmt: skip
+    )
     started.flow.update_delegation(agent="ours")
     state = started.state
     assert state["commits_created"][0].items() >= {"commit_hash": "abc123", "by": "me"}.items()
@@ -129,13 +167,14 @@ def test_histories_only_grow(started: Repository) -> None:
     started.work("deep_research", "analysis")
     started.flow.update_user_checkpoint(phase="understanding", approved=True)
     state = started.state
-    for change in (
+    edits: list[dict[str, Any]] = [
         {"agent_history": []},
         {"agent_history": [{**state["agent_history"][0], "status": "in_progress"}]},
         {"agent_history": [{**state["agent_history"][0], "agent": "someone_else"}]},
         {"user_checkpoints": []},
         {"user_checkpoints": [{**state["user_checkpoints"][0], "user_feedback": "never said"}]},
-    ):
+    ]
+    for change in edits:
         started.write({**state, **change})
         assert refused(started).details["reason"] == "history-rewritten"
 

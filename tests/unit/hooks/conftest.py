@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.hooks import answer
 from tenuto.encoding import loads
-from tenuto.hosts.hearing import hear
+from tenuto.hooks.call import answer
+from tenuto.hooks.parse import parse_hook
 
 PAYLOADS = Path(__file__).resolve().parents[2] / "data" / "payloads"
 SESSION = "8dd9056e-c8e9-4b44-be02-7f3be68ade4c"  # of most payloads of Claude Code 2.1.325
@@ -40,7 +40,7 @@ class Repository:
 
     def hook(self, event: str, payload: Any) -> Any:
         """What the hook answers: None, an object, or text."""
-        said = answer(tenuto.open(str(self.root)), hear(event, payload))
+        said = answer(tenuto.open(str(self.root)), parse_hook(event, payload))
         return None if not said else loads(said) if said.startswith("{") else said
 
     def replay(self, name: str, **changes: Any) -> Any:

@@ -9,23 +9,28 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.hooks import find
-from tenuto.hosts.hearing import hear
+from tenuto.hooks.parse import find_run, parse_hook
 
 
 def begin(workspace: Any, name: str, session: str = "", tree: str = "") -> None:
     with workspace.turn() as turn:
-        turn.do(name, {
-            "do": "StartRun", "run": name, "name": name, "pipeline": {"name": "x", "hash": None},
-            "dialects": {"feature_docs": {"tree": tree}} if tree else {},
-        })  # fmt: skip
+        turn.do(
+            name,
+            {
+                "do": "StartRun",
+                "run": name,
+                "name": name,
+                "pipeline": {"name": "x", "hash": None},
+                "dialects": {"feature_docs": {"tree": tree}} if tree else {},
+            },
+        )
         if session:
             turn.bind(name, session)
 
 
 def found(workspace: Any, session: str = "", **more: Any) -> str | None:
     with workspace.journal.read() as reader:
-        return find(reader, workspace, hear("Stop", {"session_id": session, "cwd": "/", **more}))
+        return find_run(reader, workspace, parse_hook("Stop", {"session_id": session, "cwd": "/", **more}))
 
 
 @pytest.fixture
@@ -76,8 +81,11 @@ def test_a_session_whose_run_has_ended_goes_on_with_the_next(workspace: Any) -> 
 
 def test_each_work_tree_has_its_own_run(tmp_path: Path) -> None:
     main, linked = tmp_path / "main", tmp_path / "linked"
-    for words in (["init", "-q", str(main)], ["-C", str(main), "commit", "-q", "--allow-empty", "-m", "x"],
-                  ["-C", str(main), "worktree", "add", "-q", str(linked)]):  # fmt: skip
+    for words in (
+        ["init", "-q", str(main)],
+        ["-C", str(main), "commit", "-q", "--allow-empty", "-m", "x"],
+        ["-C", str(main), "worktree", "add", "-q", str(linked)],
+    ):
         subprocess.run(["git", *words], check=True)
     here, there = tenuto.open(str(main)), tenuto.open(str(linked))
     here.feature_state.start("In the main tree")

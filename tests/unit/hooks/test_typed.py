@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.drivers.hooks.typed import arguments, decision_of
 from tenuto.encoding import dumps, loads
+from tenuto.hooks.sessions import arguments, decision_of
 from tests.unit.cli.conftest import start
 
 HOOK = Path(tenuto.__file__).parent / "entrypoints" / "hook.py"
@@ -75,7 +75,7 @@ def test_a_person_who_types_it_passes_the_gate(waiting: tenuto.Workspace) -> Non
     ],
     ids=["nobody is there", "not told", "not called by the program", "an agent's prompt", "an agent of ours"],
 )
-def test_nobody_else_does(changed: dict[str, str], more: dict[str, str], waiting: tenuto.Workspace) -> None:
+def test_nobody_else_does(changed: dict[str, str], more: dict[str, Any], waiting: tenuto.Workspace) -> None:
     said = hook(waiting.root, "/tenuto:approve", CALLED_BY_THE_PROGRAM | changed, **more)
     assert "recorded" not in said
     assert waiting.load("dark-mode")["gate"] is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tenuto
-from tenuto.dialects.staged.profiles import OUTPUTS
+from tenuto.views.staged_document import OUTPUTS
 
 APPROVED: Any = {"status": "approved", "issues": [], "summary": "All checks passed."}
 REJECTED: Any = {"status": "needs_revision", "issues": [{"severity": "HIGH", "issue": "no"}]}

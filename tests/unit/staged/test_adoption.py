@@ -1,4 +1,5 @@
-"""A state.json from before Tenuto goes on where it is; somebody else's file is left alone; a dying writer's .tmp is recovered."""
+"""A state.json from before Tenuto goes on where it is; somebody else's file is left alone; a dying writer's .tmp is
+recovered."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -98,9 +100,17 @@ def test_an_adopted_task_goes_on_under_the_rules(repository: Repository) -> None
 
 @pytest.mark.parametrize(
     ("status", "shown"),
-    [("pending", "pending"), ("stopped", "stopped"), ("blocked", "blocked"), ("completed", "completed"),
-     ("failed", "failed"), ("done", "completed"), ("in-progress", "in_progress"), ("restarting", "in_progress")],
-)  # fmt: skip
+    [
+        ("pending", "pending"),
+        ("stopped", "stopped"),
+        ("blocked", "blocked"),
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("done", "completed"),
+        ("in-progress", "in_progress"),
+        ("restarting", "in_progress"),
+    ],
+)
 def test_statuses_are_understood_in_the_spellings_of_real_files(
     repository: Repository, status: str, shown: str
 ) -> None:
@@ -122,7 +132,7 @@ def test_the_bytes_from_before_are_kept(repository: Repository) -> None:
     before = repository.file.read_bytes()
     repository.staged.update({"webSearch": False})
     from tenuto.encoding import digest
-    from tenuto.workspace.versions import stored_version
+    from tenuto.workspace.objects import stored_version
 
     assert stored_version(repository.workspace, digest(before)) == before
 
@@ -141,11 +151,12 @@ def test_the_bytes_from_before_are_kept(repository: Repository) -> None:
 )
 def test_somebody_elses_state_file_is_refused_by_name_and_untouched(repository: Repository, text: str) -> None:
     repository.write(text)
-    for act in (
+    acts: list[Callable[[], object]] = [
         lambda: repository.staged.read(),
         lambda: repository.staged.update({"webSearch": False}),
         lambda: repository.staged.init("task"),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(TenutoError) as refusal:
             act()
         assert ".agents/tmp/state.json" in refusal.value.message
@@ -158,6 +169,61 @@ def test_init_over_an_unfinished_file_from_before_is_refused(repository: Reposit
     with pytest.raises(Refused) as refusal:
         repository.staged.init("another")
     assert refusal.value.code == "unfinished" and repository.file.read_bytes() == before
+
+
+THIRTEEN: Any = [
+    ("0", "EXPLORE", "dispatch"),
+    ("1.2", "PLAN", "dispatch"),
+    ("1.3", "PLAN", "review"),
+    ("2.1", "IMPLEMENT", "dispatch"),
+    ("2.3", "IMPLEMENT", "review"),
+    ("3.1", "TEST", "command"),
+    ("3.3", "TEST", "review"),
+    ("4.2", "FINAL", "review"),
+]
+
+
+def drifted() -> Any:
+    """An older schedule of the same system, with names of its own, and without most settings."""
+    return {
+        "version": 2,
+        "task": "Rework the login",
+        "status": "in_progress",
+        "currentStage": "TEST",
+        "currentPhase": "3.3",
+        "schedule": [{"phase": p, "stage": s, "name": p, "type": t} for p, s, t in THIRTEEN],
+        "gates": {
+            "IMPLEMENT->TEST": {"required": ["2.1-tasks.json", "2.3-impl-review.json"], "phase": "2.3"},
+            "TEST->FINAL": {"required": ["3.1-test-results.json", "3.3-test-review.json"], "phase": "3.3"},
+            "FINAL->COMPLETE": {"required": ["4.2-final-review.json"], "phase": "4.2"},
+        },
+        "stages": {stage: {"status": "pending", "phases": {}} for stage in ("EXPLORE", "TEST", "FINAL")},
+        "files": {},
+        "startedAt": "2026-01-28T08:00:00Z",
+    }
+
+
+def test_an_older_schedule_keeps_its_names_and_gets_no_settings_that_it_never_had(repository: Repository) -> None:
+    repository.phases.mkdir(parents=True)
+    (repository.phases / "3.1-test-results.json").write_text("{}")
+    repository.write(drifted())
+    state = repository.staged.update({"loopIteration": 2})
+    assert "pipelineProfile" not in state and "codexTimeout" not in state and "reviewer" not in state
+    assert None not in [value for key, value in state.items() if key not in ("failure", "stoppedAt")]
+    assert [entry["phase"] for entry in state["schedule"]] == [phase for phase, _, _ in THIRTEEN]
+    assert state["stages"]["FINAL"]["phases"] == {} and state["stages"]["EXPLORE"]["phases"] == {}
+    assert state["files"] == {"3.1": ".agents/tmp/phases/3.1-test-results.json"}
+    assert repository.staged.record_output("3.3", APPROVED)["file"] == "3.3-test-review.json"
+    assert repository.staged.advance()["currentPhase"] == "4.2"
+    assert repository.staged.update({"webSearch": False})["webSearch"] is False
+
+
+def test_outputs_of_phases_that_are_behind_count_and_those_ahead_do_not(repository: Repository) -> None:
+    repository.phases.mkdir(parents=True)
+    for name in ("2.1-tasks.json", "2.3-impl-review.json", "4.2-final-review.json"):
+        (repository.phases / name).write_text(json.dumps(APPROVED))
+    repository.write({**drifted(), "currentStage": "TEST", "currentPhase": "3.1"})
+    assert list(repository.staged.update({"loopIteration": 1})["files"]) == ["2.1", "2.3"]
 
 
 # ---- what a dying writer left ------------------------------------------------------------------------

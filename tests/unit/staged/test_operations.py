@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tenuto
-from tenuto.dialects.staged.document import STATUS, document
-from tenuto.dialects.staged.owner import owns
-from tenuto.dialects.staged.profiles import OUTPUTS, PROFILES
+from tenuto.dialects.staged import owns
 from tenuto.errors import BadInput, NotFound, Refused
+from tenuto.views.staged_document import OUTPUTS, PROFILES, STATUS, document
 from tests.unit.staged.conftest import APPROVED, REJECTED, Repository
 
 SEED_KEYS = [
-    "version", "task", "status", "currentStage", "currentPhase", "pipelineProfile", "codexAvailable", "ownerPpid", "worktree",
-    "reviewer", "failureAnalyzer", "difficultyEstimator", "testDeveloper", "docUpdater", "taskAnalysis", "schedule", "gates",
-    "stages", "codexTimeout", "supplementaryPolicy", "coverageThreshold", "webSearch", "reviewPolicy", "restartHistory", "files",
-    "failure", "compaction", "startedAt", "updatedAt", "stoppedAt",
-]  # fmt: skip
+    "version",
+    "task",
+    "status",
+    "currentStage",
+    "currentPhase",
+    "pipelineProfile",
+    "codexAvailable",
+    "ownerPpid",
+    "worktree",
+    "reviewer",
+    "failureAnalyzer",
+    "difficultyEstimator",
+    "testDeveloper",
+    "docUpdater",
+    "taskAnalysis",
+    "schedule",
+    "gates",
+    "stages",
+    "codexTimeout",
+    "supplementaryPolicy",
+    "coverageThreshold",
+    "webSearch",
+    "reviewPolicy",
+    "restartHistory",
+    "files",
+    "failure",
+    "compaction",
+    "startedAt",
+    "updatedAt",
+    "stoppedAt",
+]
 SEED_STATUSES = {"pending", "in_progress", "stopped", "completed", "failed", "blocked", "restarting", "skipped"}
 
 
@@ -43,9 +70,13 @@ def test_init_writes_every_key_of_the_schema_in_its_order_with_its_default(start
         "FINAL": {"status": "pending", "restartCount": 0, "blockReason": None},
     }
     assert state["codexTimeout"] == {
-        "reviewPhases": 300000, "finalReviewPhases": None, "implementPhases": 1800000, "testPhases": 600000,
-        "explorePhases": 600000, "maxRetries": 2,
-    }  # fmt: skip
+        "reviewPhases": 300000,
+        "finalReviewPhases": None,
+        "implementPhases": 1800000,
+        "testPhases": 600000,
+        "explorePhases": 600000,
+        "maxRetries": 2,
+    }
     assert state["reviewPolicy"] == {"minBlockSeverity": "LOW", "maxFixAttempts": 10, "maxStageRestarts": 3}
     assert (state["supplementaryPolicy"], state["coverageThreshold"], state["webSearch"]) == ("on-issues", 90, True)
     assert (state["restartHistory"], state["files"], state["failure"]) == ([], {}, None)
@@ -75,8 +106,11 @@ def test_profile_or_complexity_selects_the_schedule(repository: Repository, fiel
 def test_stages_without_phases_are_skipped_and_tests_can_be_left_out(repository: Repository) -> None:
     state = repository.staged.init("task", pipelineProfile="standard", taskAnalysis={"needsTests": False})
     assert state["stages"]["TEST"] == {
-        "status": "skipped", "enabled": False, "restartCount": 0, "blockReason": None,
-    }  # fmt: skip
+        "status": "skipped",
+        "enabled": False,
+        "restartCount": 0,
+        "blockReason": None,
+    }
     assert "IMPLEMENT->FINAL" in state["gates"]
 
 
@@ -139,11 +173,12 @@ def test_read_finds_nothing_where_there_is_nothing_and_makes_nothing(repository:
 
 
 def test_every_other_operation_says_that_there_is_no_state(repository: Repository) -> None:
-    for act in (
+    acts: list[Callable[[], object]] = [
         lambda: repository.staged.advance(),
         lambda: repository.staged.update({"webSearch": False}),
         lambda: repository.staged.record_output("0", "x"),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(NotFound):
             act()
 
@@ -168,14 +203,65 @@ def test_update_sets_updated_at(repository: Repository) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["status", "currentStage", "currentPhase", "stages", "files", "failure", "restartHistory", "schedule", "gates", "version"],
-)  # fmt: skip
+    [
+        "status",
+        "currentStage",
+        "currentPhase",
+        "stages",
+        "files",
+        "failure",
+        "restartHistory",
+        "schedule",
+        "gates",
+        "version",
+    ],
+)
 def test_update_of_what_has_an_operation_is_refused_by_name(started: Repository, key: str) -> None:
     before = started.file.read_bytes()
     with pytest.raises(Refused) as refusal:
         started.staged.update({"webSearch": False, key: started.state[key]})
     assert refusal.value.code == "not-by-update" and key in refusal.value.message
     assert started.file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"coverageThreshold": "high"},
+        {"coverageThreshold": 900},
+        {"coverageThreshold": True},
+        {"reviewPolicy": {"minBlockSeverity": "CRITICAL"}},
+        {"reviewPolicy": {"maxFixAttempts": -1}},
+        {"reviewPolicy": 3},
+        {"supplementaryPolicy": "sometimes"},
+        {"supplementaryPolicy": ["never"]},
+        {"webSearch": "no"},
+        {"codexAvailable": 1},
+        {"ownerPpid": "me"},
+        {"worktree": "here"},
+        {"reviewer": ""},
+        {"codexTimeout": {"testPhases": "soon"}},
+    ],
+)
+def test_a_setting_of_another_kind_is_refused(started: Repository, changes: Any) -> None:
+    before = started.file.read_bytes()
+    with pytest.raises(BadInput) as refusal:
+        started.staged.update(changes)
+    assert next(iter(changes)) in refusal.value.message and started.file.read_bytes() == before
+    started.staged.record_failure("no")
+    with pytest.raises(BadInput):
+        started.staged.init("Another", **changes)
+
+
+def test_an_update_that_changes_nothing_says_so(started: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadInput) as refusal:
+        started.staged.update({})
+    assert refusal.value.code == "empty-update"
+    workspace = started.workspace
+    workspace.staged.update({"webSearch": True})
+    assert any("nothing was changed: webSearch" in text for text in workspace.warnings)
+    workspace.staged.update({"webSearch": False})
+    assert len(workspace.warnings) == 1
 
 
 # ---- outputs -----------------------------------------------------------------------------------------
@@ -191,7 +277,7 @@ def test_every_phase_output_has_its_name(started: Repository, phase: str) -> Non
 
 
 def test_an_output_that_the_agent_wrote_itself_is_recorded_as_it_is(started: Repository) -> None:
-    started.phases.mkdir()
+    started.phases.mkdir(exist_ok=True)
     (started.phases / "0-explore.md").write_text("found it\n")
     started.staged.record_output("0")
     assert started.staged.validate_gate() == {"passed": True}
@@ -205,12 +291,29 @@ def test_an_output_comes_from_a_file_too(started: Repository, tmp_path: Path) ->
     assert (started.phases / "0-explore.md").stat().st_size == 5 << 20
 
 
+def test_the_last_output_is_found_under_the_name_that_the_hooks_use(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    repository.go_to("4.3")
+    (repository.phases / "4.3-completion.json").write_text('{"status": "done"}')
+    assert repository.staged.record_output("4.3")["file"] == "4.3-completion.json"
+    assert repository.state["files"]["4.3"] == ".agents/tmp/phases/4.3-completion.json"
+    assert repository.staged.advance()["status"] == "completed"
+
+
+def test_an_object_as_last_output_lies_where_the_hooks_look(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    for content in ({"status": "done"}, '{"status": "done"}'):
+        assert repository.staged.record_output("4.3", content)["file"] == "4.3-completion.json"
+    assert repository.staged.record_output("4.3", "# done\n")["file"] == "4.3-completion.md"
+
+
 def test_outputs_that_cannot_be_used_are_refused(started: Repository) -> None:
-    for act in (
+    acts: list[Callable[[], object]] = [
         lambda: started.staged.record_output("0", "  \n"),
         lambda: started.staged.record_output("2.1", "{not json"),
         lambda: started.staged.record_output("9.9", "x"),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(BadInput):
             act()
     with pytest.raises(NotFound):
@@ -264,13 +367,17 @@ def test_evidence_must_exist_hold_something_and_parse(repository: Repository, da
 
 
 def test_a_file_that_nobody_recorded_is_no_evidence(started: Repository) -> None:
-    started.phases.mkdir()
+    started.phases.mkdir(exist_ok=True)
     (started.phases / "0-explore.md").write_text("there, but not recorded\n")
     assert started.staged.advance() == {"passed": False, "missing": ["0-explore.md"]}
 
 
 def test_an_unknown_gate_is_refused_and_a_gate_of_another_stage_too(started: Repository) -> None:
-    wrong: Any = (("EXPLORE->FINAL", "unknown-gate"), ("PLAN->IMPLEMENT", "wrong-stage"), (["EXPLORE->PLAN"], "unknown-gate"))
+    wrong: Any = (
+        ("EXPLORE->FINAL", "unknown-gate"),
+        ("PLAN->IMPLEMENT", "wrong-stage"),
+        (["EXPLORE->PLAN"], "unknown-gate"),
+    )
     for gate, code in wrong:
         with pytest.raises(Refused) as refusal:
             started.staged.validate_gate(gate)
@@ -307,6 +414,39 @@ def test_the_last_advance_validates_the_final_gate(repository: Repository) -> No
     (repository.phases / "4.2-final-review.json").unlink()
     assert repository.staged.advance() == {"passed": False, "missing": ["4.2-final-review.json"]}
     assert "transitioning to COMPLETE." in repository.state["stages"]["FINAL"]["blockReason"]
+
+
+@pytest.mark.parametrize("stage", ["PLAN", "IMPLEMENT"])
+def test_an_advance_inside_a_stage_says_that_it_moved_whatever_a_gate_said_before(
+    started: Repository, stage: str
+) -> None:
+    """A caller that tries again where nothing moved must skip no phase."""
+    started.go_to({"PLAN": "1.1", "IMPLEMENT": "2.1"}[stage])
+    phases = [entry["phase"] for entry in started.state["schedule"] if entry["stage"] == stage]
+    for here, following in itertools.pairwise(phases):
+        assert not started.staged.validate_gate()["passed"]
+        assert started.state["status"] == "blocked" and started.state["currentPhase"] == here
+        answer = started.staged.advance()
+        assert answer == {
+            "advanced": True,
+            "status": "in_progress",
+            "currentStage": stage,
+            "currentPhase": following,
+        }
+    assert started.staged.advance()["passed"] is False
+    assert started.state["currentPhase"] == phases[-1]
+
+
+def test_an_advance_that_finds_a_failed_review_says_where_it_led(repository: Repository) -> None:
+    policy = {"maxFixAttempts": 0}
+    repository.staged.init("task", pipelineProfile="minimal", supplementaryPolicy="never", reviewPolicy=policy)
+    repository.go_to("2.3")
+    path = ".agents/tmp/phases/2.3-impl-review.json"
+    (repository.root / path).write_text(json.dumps(REJECTED))
+    repository.edit(files={**repository.state["files"], "2.3": path})
+    answer = repository.staged.advance()
+    assert (answer["advanced"], answer["movedBack"], answer["currentPhase"]) == (False, True, "2.1")
+    assert answer["review"]["next"] == "restart"
 
 
 def test_nothing_advances_past_a_phase_to_another_one(started: Repository) -> None:
@@ -350,8 +490,11 @@ def test_record_failure_has_the_seeds_shape(started: Repository) -> None:
     assert state["status"] == "failed"
     assert list(state["failure"]) == ["phase", "error", "failedAt", "context"]
     assert state["failure"] | {"failedAt": ""} == {
-        "phase": "2.1", "error": "Task agent timeout on task-3", "failedAt": "", "context": context,
-    }  # fmt: skip
+        "phase": "2.1",
+        "error": "Task agent timeout on task-3",
+        "failedAt": "",
+        "context": context,
+    }
     with pytest.raises(Refused):
         started.staged.advance()
 
@@ -369,6 +512,36 @@ def test_a_restart_voids_what_the_stage_had(started: Repository) -> None:
         started.output(phase)
         started.staged.advance()
     assert started.staged.advance() == {"passed": False, "missing": ["1.3-plan-review.json"]}
+
+
+def test_a_restart_sets_the_old_outputs_aside_and_they_stay_readable(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    repository.go_to("4.2")
+    answer = repository.staged.restart("IMPLEMENT", "the code is wrong")
+    assert sorted(os.listdir(repository.phases)) == ["0-explore.md"]
+    assert sorted(os.listdir(repository.root / answer["setAside"])) == ["2.1-tasks.json", "2.3-impl-review.json"]
+    for phase in ("2.1", "2.3"):
+        with pytest.raises(NotFound):
+            repository.staged.record_output(phase)
+    repository.go_to("4.2")
+    again = repository.staged.restart("IMPLEMENT", "still wrong")["setAside"]
+    assert again != answer["setAside"] and len(os.listdir(repository.root / again)) == 2
+
+
+def test_a_new_task_does_not_find_the_outputs_of_the_last_one(started: Repository) -> None:
+    started.go_to("1.2")
+    started.staged.record_failure("no")
+    (started.phases / "notes.txt").write_text("of an agent")
+    started.staged.init("Another")
+    assert os.listdir(started.phases) == []
+    aside = sorted(path.name for path in (started.root / ".agents/tmp/earlier").glob("*/*"))
+    assert aside == ["0-explore.md", "1.1-brainstorm.md", "notes.txt"]
+    with pytest.raises(NotFound):
+        started.staged.record_output("0")
+
+
+def test_init_makes_the_folder_for_outputs(started: Repository) -> None:
+    assert os.listdir(started.phases) == []
 
 
 def test_restarts_have_a_limit(repository: Repository) -> None:
@@ -396,6 +569,26 @@ def test_stop_and_resume(started: Repository) -> None:
     assert started.staged.advance()["currentPhase"] == "1.1"
 
 
+@pytest.mark.parametrize("way", ["resume", "restart"])
+def test_a_failed_task_goes_on(started: Repository, way: str) -> None:
+    started.go_to("1.2")
+    started.staged.record_failure("agent died", context={"tries": 2})
+    with pytest.raises(Refused) as refusal:
+        started.staged.advance()
+    assert "tenuto resume add-dark-mode" in refusal.value.hint
+    answer = started.staged.resume() if way == "resume" else started.staged.restart("PLAN", "once more")
+    assert answer["status"] == "in_progress"
+    state = started.state
+    assert (state["status"], state["failure"], state["stoppedAt"]) == ("in_progress", None, None)
+    assert state["currentPhase"] == ("1.2" if way == "resume" else "1.1")
+    started.go_to("2.1")
+
+
+def test_the_time_of_a_failure_may_be_given(started: Repository) -> None:
+    answer = started.staged.record_failure("died", failedAt="2026-01-29T10:15:00Z")
+    assert answer["failure"]["failedAt"] == "2026-01-29T10:15:00Z"
+
+
 # ---- whose it is -------------------------------------------------------------------------------------
 
 
@@ -413,6 +606,27 @@ def test_the_owner_is_a_process_not_a_number(repository: Repository) -> None:
     assert not owns(run, os.getpid())
 
 
+@pytest.mark.parametrize("wrapped", ["tenuto staged init --task t", "tenuto staged init --task t; true"])
+def test_the_owner_is_the_session_not_the_shell_of_one_command(repository: Repository, wrapped: str) -> None:
+    """A shell that was started for one command has ended when the next hook looks for the owner."""
+    command = wrapped.replace("tenuto", f"{sys.executable} -m tenuto")
+    known = {key: value for key, value in os.environ.items() if key != "CLAUDE_PID"}
+    for words in (["bash", "-c", command], ["sh", "-c", f"bash -c '{command}'; true"]):
+        subprocess.run(words, cwd=repository.root, env=known, check=True, capture_output=True)
+        assert repository.state["ownerPpid"] == str(os.getpid())
+        repository.staged.record_failure("the next one")
+
+
+def test_the_agent_program_says_which_process_the_session_is(repository: Repository) -> None:
+    """Where it is above us; a number of somebody else is no proof."""
+    command = [sys.executable, "-m", "tenuto", "staged", "init", "--task", "t"]
+    for named, owner in ((os.getppid(), os.getppid()), (1 << 30, os.getpid())):
+        known = {**os.environ, "CLAUDE_PID": str(named)}
+        subprocess.run(command, cwd=repository.root, env=known, check=True, capture_output=True)
+        assert repository.state["ownerPpid"] == str(owner)
+        repository.staged.record_failure("the next one")
+
+
 def test_a_linked_work_tree_has_a_state_of_its_own_and_says_which_it_is(tmp_path: Path) -> None:
     git = ["git", "-C", str(tmp_path / "main"), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", "init", "-q", str(tmp_path / "main")], check=True)
@@ -424,8 +638,10 @@ def test_a_linked_work_tree_has_a_state_of_its_own_and_says_which_it_is(tmp_path
     there.staged.init("In the linked tree")
     assert here.state["worktree"] is None
     assert there.state["worktree"] == {
-        "path": str(linked), "branch": "subagents/dark-mode", "createdAt": there.state["startedAt"],
-    }  # fmt: skip
+        "path": str(linked),
+        "branch": "subagents/dark-mode",
+        "createdAt": there.state["startedAt"],
+    }
     there.staged.record_output("0", "x")
     assert there.staged.advance()["currentPhase"] == "1.1"
     assert here.state["currentPhase"] == "0"
@@ -437,12 +653,21 @@ def test_a_linked_work_tree_has_a_state_of_its_own_and_says_which_it_is(tmp_path
 @pytest.mark.parametrize(
     ("status", "shown"),
     [
-        ("created", "pending"), ("running", "in_progress"), ("paused", "stopped"), ("waiting_gate", "blocked"),
-        ("parked", "stopped"), ("stopped", "stopped"), ("blocked", "blocked"), ("restarting", "restarting"),
-        ("completed", "completed"), ("failed", "failed"), ("cancelled", "stopped"), ("poc-complete", "completed"),
+        ("created", "pending"),
+        ("running", "in_progress"),
+        ("paused", "stopped"),
+        ("waiting_gate", "blocked"),
+        ("parked", "stopped"),
+        ("stopped", "stopped"),
+        ("blocked", "blocked"),
+        ("restarting", "restarting"),
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("cancelled", "stopped"),
+        ("poc-complete", "completed"),
         ("graduated", "completed"),
     ],
-)  # fmt: skip
+)
 def test_every_status_of_a_run_is_shown_in_the_seeds_words(started: Repository, status: Any, shown: str) -> None:
     run = started.workspace.load("add-dark-mode")
     run["status"] = status
@@ -455,7 +680,7 @@ def test_every_status_of_a_run_is_shown_in_the_seeds_words(started: Repository, 
 def test_no_status_is_forgotten() -> None:
     from typing import get_args
 
-    from tenuto.core.records import Status
+    from tenuto.core.records.run import Status
 
     assert set(STATUS) == set(get_args(Status))
 

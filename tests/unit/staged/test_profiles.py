@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tenuto.core.pipeline import stage_gates
-from tenuto.dialects.staged.profiles import DEFAULTS, OUTPUTS, PROFILES, evidence_of, profile_of, schedule_of
+from tenuto.core.pipeline.check import stage_gates
 from tenuto.knowledge import definitions
+from tenuto.views.staged_document import DEFAULTS, OUTPUTS, PROFILES, evidence_of, profile_of, schedule_of
 
 SEED_GATES = {
     "EXPLORE->PLAN": {"required": ["0-explore.md"], "step": "0"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.core.decide import decide
-from tenuto.core.fold import apply, new_repo, new_run
-from tenuto.dialects.staged.profiles import evidence_of, schedule_of
+from tenuto.core.fold import apply
+from tenuto.core.parts import new_repo, new_run
+from tenuto.core.rules import coverage
 from tenuto.errors import Refused
+from tenuto.views.staged_document import evidence_of, schedule_of
 from tests.unit.staged.conftest import APPROVED, REJECTED, Repository
 
 DATA = Path(__file__).parent.parent.parent / "data" / "reviews"
@@ -25,16 +28,25 @@ def run_at(phase: str, **policy: Any) -> Any:
     schedule = schedule_of("thorough")
     run = new_run()
     limits = {"minBlockSeverity": "LOW", "maxFixAttempts": 2, "maxStageRestarts": 1} | policy.pop("policy", {})
-    ask(run, {
-        "do": "StartRun", "run": "r", "name": "r", "pipeline": {"name": "staged-thorough", "hash": None}, "order": "strict",
-        "schedule": schedule, "evidence": evidence_of(schedule), "settings": {"reviewPolicy": limits, **policy},
-    })  # fmt: skip
+    ask(
+        run,
+        {
+            "do": "StartRun",
+            "run": "r",
+            "name": "r",
+            "pipeline": {"name": "staged-thorough", "hash": None},
+            "order": "strict",
+            "schedule": schedule,
+            "evidence": evidence_of(schedule),
+            "settings": {"reviewPolicy": limits, **policy},
+        },
+    )
     walk(run, phase)
     return run
 
 
 def ask(run: Any, command: Any) -> list[Any]:
-    stamped = {"at": "2026-01-01T00:00:00.000Z", "by": "user", **command}
+    stamped: Any = {"at": "2026-01-01T00:00:00.000Z", "by": "user", **command}
     events = decide(None, new_repo(), run if run["version"] else None, stamped)
     for event in events:
         apply(run, event)
@@ -50,7 +62,7 @@ def everything(run: Any) -> Any:
 
 def walk(run: Any, phase: str) -> None:
     while run["position"] != phase:
-        here = next((entry for entry in run["schedule"] if entry["step"] == run["position"]), {})
+        here: Any = next((entry for entry in run["schedule"] if entry["step"] == run["position"]), {})
         if here.get("type") == "review":
             review(run, APPROVED)
         ask(run, {"do": "Advance", "facts": everything(run)})
@@ -137,7 +149,8 @@ def test_a_blocked_review_needs_a_person() -> None:
 
 def test_a_run_without_an_order_or_off_its_schedule_does_not_finish_by_advancing() -> None:
     run = run_at("1.2")
-    for changes in ({"schedule": []}, {"position": "somewhere else"}):
+    elsewhere: list[dict[str, Any]] = [{"schedule": []}, {"position": "somewhere else"}]
+    for changes in elsewhere:
         lost = {**run, **changes}
         with pytest.raises(Refused) as refusal:
             ask(lost, {"do": "Advance", "facts": {}})
@@ -231,6 +244,135 @@ def test_a_coverage_figure_in_the_review_is_taken(started: Repository) -> None:
     answer = started.output("3.5", {**APPROVED, "coverage": 93})
     assert answer["review"]["approved"] and answer["currentPhase"] == "3.5"
     assert started.staged.record_coverage(20)["currentPhase"] == "3.3"
+
+
+@pytest.mark.parametrize(
+    ("said", "percent", "met"),
+    [
+        ({"coverage": 87.3}, 87.3, True),
+        ({"coverage": "87.3%"}, 87.3, True),
+        ({"coverage": " 87.3 % "}, 87.3, True),
+        ({"coverage": {"current": 87.3, "threshold": 90, "met": False}}, 87.3, False),
+        ({"coverage": {"current": "95%", "threshold": 90, "met": True}}, 95.0, True),
+        ({"coverage": {"current": 95, "met": "false"}}, 95.0, False),
+        ({"coverage": {"current": 95, "met": None}}, 95.0, False),
+        ({"coverage": {"percent": 71.5}}, 71.5, True),
+        ({"coverage": {"total": {"lines": {"pct": 81.2}, "branches": {"pct": 60}}}}, 81.2, True),
+        ({"coverage": {"lines": 88, "branches": 70}}, 88.0, True),
+        ({"coverage": {"total": "92.0%"}}, 92.0, True),
+        ({"coveragePercent": 40}, 40.0, True),
+        ({"total_coverage": "40%"}, 40.0, True),
+        ({"coverageStart": 45.2, "coverageFinal": 91.3, "threshold": 90}, 91.3, True),
+        ({"lineCoverage": 95, "testCoverage": 60}, 60.0, True),
+        ({"summary": {"tests": {"coverage": 55}}}, 55.0, True),
+        ({"results": {"coverageMet": False}}, None, False),
+        ({"coverage": {"totals": {"percent_covered": 71.3, "covered_lines": 5, "num_statements": 7}}}, 71.3, True),
+        ({"coverage": {"line-rate": 0.75, "branch-rate": 1}}, 75.0, True),
+        ({"coverage": {"LF": 100, "LH": 71}}, 71.0, True),
+        ({"coverage": {"lines": {"total": 200, "covered": 150, "pct": 75}}}, 75.0, True),
+        ({"coverage": {"lines_covered": 71, "lines_valid": 100}}, 71.0, True),
+        ({"coverage": "coverage: 71.4% of statements"}, 71.4, True),
+        ({"coverage": "total:\t(statements)\t71.4%"}, 71.4, True),
+        ({"coverage": "a.py 10 0 100%\nb.py 10 5 50%\nTOTAL 20 5 75%"}, 75.0, True),
+        ({"coverage": "71% of lines, 90% of branches"}, None, True),
+        ({"coverage": "a.py 100%\nb.py 50%"}, None, True),
+        ({"coverage": "fell by -5%"}, None, True),
+        ({"coverage": 101}, None, True),
+        ({"coverage": {"covered": 9, "total": 7}}, None, True),
+        ({"coverage": "unknown"}, None, True),
+        ({"coverage": None}, None, True),
+        ({"coverage": {}}, None, True),
+        ({"coverage": {"threshold": 90}}, None, True),
+        ({"coverage": True}, None, True),
+        ({"coverage": [90]}, None, True),
+        ({"coverage": "NaN"}, None, True),
+        ({"coverage": -3}, None, True),
+    ],
+)
+def test_coverage_is_read_in_every_form_it_is_written_in(said: Any, percent: float | None, met: bool) -> None:
+    assert coverage({"status": "approved", **said}) == {"percent": percent, "met": met}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"coverageThreshold": 90}, {"coverageGaps": []}, {"issues": [{"coverage": 3}]}, {"summary": "coverage"}],
+)
+def test_a_review_may_say_nothing_about_coverage(said: Any) -> None:
+    assert coverage({"status": "approved", **said}) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"coverage": {"current": 71, "threshold": 90, "met": False}},
+        {"coverage": {"current": 95, "threshold": 99, "met": False}},
+        {"coverage": {"current": 71, "met": True}},
+        {"coverage": "71%"},
+        {"coverage": "not measured"},
+        {"coverage": {}},
+        {"status": "needs_coverage", "coverage": {"current": 71, "threshold": 90, "met": False}},
+        {"status": "needs_coverage"},
+        {"status": "Needs-Coverage", "coverage": 95},
+    ],
+)
+def test_an_approval_without_enough_coverage_goes_back_to_writing_tests(started: Repository, said: Any) -> None:
+    """By a person's hand; no fix attempt is spent, and nothing passes the gate."""
+    started.go_to("3.5")
+    answer = started.output("3.5", {**APPROVED, **said})
+    assert answer["review"]["approved"] is False and answer["review"]["next"] == "coverage"
+    assert started.state["currentPhase"] == "3.3"
+    assert started.workspace.load("add-dark-mode")["reviews"]["3.5"].get("fix_attempts", 0) == 0
+
+
+def test_coverage_that_is_asked_for_beside_other_issues_is_a_failed_review() -> None:
+    run = run_at("3.5")
+    assert review(run, {"status": "needs_coverage", "issues": [{"severity": "HIGH"}]})["next"] == "supplementary"
+    assert run["position"] == "3.5"
+
+
+def test_another_program_cannot_go_past_coverage_that_is_too_low(started: Repository) -> None:
+    started.go_to("3.5")
+    low = {**APPROVED, "coverage": {"current": 71, "threshold": 90, "met": False}}
+    (started.phases / "3.5-test-review.json").write_text(json.dumps(low))
+    started.edit(currentPhase="4.1", currentStage="FINAL")
+    with pytest.raises(Refused, match="below 90%"):
+        started.staged.read()
+
+
+def test_coverage_loops_of_hooks_keep_their_figure(started: Repository) -> None:
+    started.go_to("3.5")
+    started.edit(currentPhase="3.3", coverageLoop={"iteration": 1, "currentCoverage": 71.5})
+    started.staged.read()
+    assert started.workspace.load("add-dark-mode")["reviews"]["3.5"]["coverage"] == 71.5
+
+
+# ---- of which visit ------------------------------------------------------------------------------------
+
+
+def test_a_review_that_was_recorded_before_its_phase_does_not_count(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    for phase in ("0", "2.1", "2.3"):
+        repository.output(phase)
+    repository.staged.advance()
+    repository.staged.advance()
+    assert repository.staged.advance() == {"passed": False, "missing": ["2.3-impl-review.json"]}
+    with pytest.raises(Refused) as refusal:
+        repository.staged.record_output("2.3")
+    assert refusal.value.code == "stale-review" and "recorded before phase 2.3 began" in refusal.value.message
+    assert repository.staged.record_review(APPROVED)["review"]["approved"]
+    assert repository.staged.advance()["currentPhase"] == "4.2"
+
+
+def test_a_review_that_lay_there_before_the_work_is_not_taken(repository: Repository) -> None:
+    repository.staged.init("task", pipelineProfile="minimal")
+    old = repository.phases / "2.3-impl-review.json"
+    old.write_text(json.dumps(APPROVED))
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    repository.go_to("2.3")
+    with pytest.raises(Refused, match="is older than"):
+        repository.staged.record_output("2.3")
+    old.write_text(json.dumps(APPROVED))
+    assert repository.staged.record_output("2.3")["review"]["approved"]
 
 
 # ---- whatever reviewers answer ---------------------------------------------------------------------------

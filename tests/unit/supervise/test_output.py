@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenuto.supervise.output import Output
+from tenuto.supervise.supervisor import Output
 
 
 @given(

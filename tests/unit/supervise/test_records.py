@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 from tenuto.errors import BadInput, Damaged, Refused
 from tenuto.supervise import attempts, records
-from tenuto.supervise.shapes import Spec
+
+if TYPE_CHECKING:
+    from tenuto.supervise.records import Spec
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 
@@ -95,7 +98,7 @@ def spec(tmp_path: Path) -> Spec:
 )
 def test_a_wrong_specification_is_refused_before_anything_is_written(tmp_path: Path, change: dict[str, object]) -> None:
     directory = tmp_path / "attempts" / "a"
-    wrong: Spec = {**spec(tmp_path), **change}  # type: ignore[typeddict-item]
+    wrong: Any = {**spec(tmp_path), **change}
     with pytest.raises(BadInput) as caught:
         attempts.launch(str(directory), wrong)
     assert caught.value.code == "bad-attempt-spec"

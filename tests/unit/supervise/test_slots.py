@@ -7,15 +7,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 from tenuto.encoding import dumps
-from tenuto.supervise import identity, slots
-from tenuto.supervise.shapes import Hold, Identity
+from tenuto.supervise import processes, slots
 from tests.unit.supervise.marked import marked
+
+if TYPE_CHECKING:
+    from tenuto.supervise.records import Hold, Identity
 
 
 def hold(attempt: str, supervisor: Identity | None = None) -> Hold:
-    who = supervisor or identity.identify(os.getpid())
+    who = supervisor or processes.identify(os.getpid())
     return {
         "directory": f"/attempts/{attempt}",
         "claim": {"state": "claimed", "attempt": attempt, "at": "", "supervisor": who, "cgroup": None},
@@ -25,7 +30,7 @@ def hold(attempt: str, supervisor: Identity | None = None) -> Hold:
 def somebody_dead() -> Identity:
     """An identity that was somebody's a moment ago."""
     child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-    who = identity.identify(child.pid)
+    who = processes.identify(child.pid)
     child.communicate()
     assert who is not None
     return who
@@ -37,7 +42,7 @@ def test_there_are_as_many_slots_as_the_cap_and_a_released_one_is_free_again(tmp
     assert all(taken)
     assert slots.take(pool, 3, hold("late")) is None
     assert [state["state"] for state in slots.survey(pool)] == ["held"] * 3
-    me = identity.identify(os.getpid())
+    me = processes.identify(os.getpid())
     assert slots.holders(pool, 3) == [me] * 3
     assert taken[1] is not None
     slots.release(taken[1])
@@ -81,9 +86,21 @@ def test_a_slot_whose_holder_died_with_nothing_left_is_used_again(tmp_path: Path
     slots.release(taken)
 
 
+@pytest.mark.parametrize("length", [0, 1, 3000])
+def test_a_slot_says_who_holds_it_now_however_much_it_said_of_the_one_before(tmp_path: Path, length: int) -> None:
+    """A longer record under a shorter one would leave its end behind it, and nobody could judge the slot again."""
+    before = hold("dead" + "d" * length, somebody_dead())
+    (tmp_path / "slot-0").write_text(dumps(before) + "\n" * length)
+    taken = slots.take(str(tmp_path), 1, hold("next"))
+    assert taken is not None
+    assert (tmp_path / "slot-0").read_text() == dumps(hold("next"))
+    assert slots.holders(str(tmp_path), 1) == [processes.identify(os.getpid())]
+    slots.release(taken)
+
+
 def test_a_slot_whose_holder_cannot_be_judged_stays_blocked(tmp_path: Path) -> None:
     """The holder is alive without its lock, lived in another container, or cannot be known: fail closed."""
-    me = identity.identify(os.getpid())
+    me = processes.identify(os.getpid())
     assert me is not None
     elsewhere: Identity = {**me, "space": "pid:[1]"}
     for content in (dumps(hold("alive")), dumps(hold("elsewhere", elsewhere)), "garbage", "{}", '{"claim": 3}', "\xff"):
@@ -97,7 +114,7 @@ def test_what_a_slots_last_holder_left_is_ended_before_the_slot_is_used(tmp_path
     attempt = f"left-{os.urandom(4).hex()}"
     left = marked(attempt)
     dead = somebody_dead()
-    seen = identity.identify(left.pid)
+    seen = processes.identify(left.pid)
     assert seen is not None
     dead["start"] = seen["start"]  # the supervisor was there before what it left
     (tmp_path / "slot-0").write_text(dumps(hold(attempt, dead)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tenuto
-from tenuto.errors import NotFound
+from tenuto.errors import NotFound, Refused
 from tenuto.workspace.locate import locate
 
 pytestmark = pytest.mark.needs("git")
@@ -18,7 +18,9 @@ pytestmark = pytest.mark.needs("git")
 
 def git(folder: Path, *words: str) -> str:
     allowed = ["-c", "protocol.file.allow=always"]
-    return subprocess.run(["git", *allowed, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *allowed, *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def repository(folder: Path, *how: str) -> Path:
@@ -109,6 +111,29 @@ def test_without_git_it_is_the_nearest_folder_that_has_one_else_this_one(tmp_pat
     assert locate("/") == ("/", "", "/.tenuto")
 
 
+def test_below_a_git_repository_no_journal_of_its_own_is_opened(tmp_path: Path) -> None:
+    """It came with a clone, with runs and approvals that nobody here ever saw; git clean would take away ours."""
+    root = repository(tmp_path / "mono")
+    for below in (root / "pkg", root / "pkg" / "deeper"):
+        (below / ".tenuto").mkdir(parents=True)
+        (below / ".tenuto" / "journal.db").write_bytes(b"SQLite format 3\0")
+        assert locate(str(below)) == (str(root), "", common_of(root))
+    (root / "linked").mkdir()
+    (root / "linked" / ".tenuto").symlink_to(tmp_path)
+    assert locate(str(root / "linked")) == (str(root), "", common_of(root))
+
+
+def test_a_link_in_the_place_of_a_journals_folder_is_refused(tmp_path: Path) -> None:
+    """Through it something would be written elsewhere, or read from there."""
+    (tmp_path / "outside").mkdir()
+    for name, target in (("to-a-folder", tmp_path / "outside"), ("to-nothing", tmp_path / "gone")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".tenuto").symlink_to(target)
+        with pytest.raises(Refused, match="is a link to"):
+            tenuto.open(str(tmp_path / name))
+    assert not list((tmp_path / "outside").iterdir()) and not (tmp_path / "gone").exists()
+
+
 def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
     root = tmp_path / os.fsdecode(b"caf\xe9")
     repository(root)
@@ -116,7 +141,7 @@ def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
     assert tenuto.open(str(tmp_path / "tree")).root_of("") == str(root)
     workspace = tenuto.open(str(root))
     with workspace.journal.write() as tx:
-        tx.put_note("a", "b")
+        tx.put_marker("a", "b")
     assert (root / ".git/tenuto/journal.db").exists()
 
 

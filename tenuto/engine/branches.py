@@ -1,0 +1,263 @@
+"""A run on a branch of its own: what was there before is never mixed in, and the end is a branch that can be reviewed.
+
+    begin(workspace, mode, dirty)     before anything is recorded: a tree with changes is refused, or noted to be
+                                      stashed by choice
+    put_aside(workspace, run)         the stash, once the run is recorded: one that was refused has touched nothing
+    stand(workspace, run)             the work tree stands on the run's branch; made at its base where it is not there
+                                      yet
+    checkpoint(workspace, run, ...)   what sequential agents left becomes a commit, so that work trees start from it
+    conclude(workspace, run, ...)     at the end: the documents, the summary and the pull-request text, committed
+
+.tenuto/ (the user's definitions) and files that Tenuto projects for other runs are left alone everywhere. No branch is
+ever deleted, moved back or pushed.
+
+Summary and pull-request text are made from the run alone. Agents' words stand in them as quotations: one line each,
+without marks that would make them headings or commands.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tenuto.core.pipeline.check import documents_of
+from tenuto.core.records.run import Run
+from tenuto.core.status import OVER, UNSTARTED, WELL
+from tenuto.engine.boundary import changes, strays
+from tenuto.errors import Refused
+from tenuto.files import git
+from tenuto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tenuto.core.pipeline.records import Pipeline
+    from tenuto.core.records.run import Json
+
+
+def summary(run: Run) -> str:
+    parts = [
+        f"# {_line(run['name'])}",
+        "",
+        f"{run['status']}, pipeline {run['pipeline']['name']}, {len(run['attempts'])} attempts.",
+    ]
+    if run["failure"]:
+        parts += ["", f"ERROR: {_line(run['failure']['error'])}"]
+    parts += ["", "## Steps", "", "| Step | Visit | Result |", "| --- | --- | --- |"]
+    parts += [f"| {visit['step']} | {visit['iteration']} | {visit['status']} |" for visit in run["visits"]]
+    if unresolved(run):
+        parts += ["", f"Went on without a DONE of: {', '.join(unresolved(run))}"]
+    parts += [*_items(run), *_checks(run), *_false_claims(run)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def pull_request(run: Run, folder: str) -> str:
+    settings = run["settings"]
+    parts = [f"# {_line(run['name'])}", "", _quoted(run["request"]), "", "## What was done", ""]
+    done = [f"- {name}: {_line(item['title'])}" for name, item in run["items"].items() if item["status"] == "completed"]
+    parts += done or ["- see the commits"]
+    parts += [*_open_ends(run), *_checks(run)]
+    parts += [
+        "",
+        "## How it was made",
+        "",
+        (
+            f"Run `{run['id']}` of the pipeline `{run['pipeline']['name']}`: {run['status']}, "
+            f"{len(run['attempts'])} attempts."
+        ),
+    ]
+    parts.append(
+        f"Documents: `{folder}/`. Branch: `{settings.get('branch', '')}`, from "
+        f"`{settings.get('from_branch') or settings.get('base_commit', '')[:12]}`."
+    )
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def unfinished(run: Run, *states: str) -> list[str]:
+    """Items that were planned and never started (or are in these states), by name."""
+    return [name for name, item in run["items"].items() if item["status"] in (states or UNSTARTED)]
+
+
+def unresolved(run: Run) -> list[str]:
+    """Steps that a run which ended well went on from without their DONE."""
+    if run["status"] not in WELL:
+        return []
+    return [
+        f"{name} ({step['verdict']})"
+        for name, step in run["steps"].items()
+        if step["verdict"] not in (None, "", "DONE")
+    ]
+
+
+def _items(run: Run) -> list[str]:
+    if not run["items"]:
+        return []
+    rows = [f"| {name} | {_line(item['title'])} | {_word(item['status'])} |" for name, item in run["items"].items()]
+    return ["", "## Items", "", "| Item | Title | State |", "| --- | --- | --- |", *rows]
+
+
+def _word(status: str) -> str:
+    return "never started" if status in UNSTARTED else status
+
+
+def _open_ends(run: Run) -> list[str]:
+    left = [
+        f"- {name}: {_line(item['title'])} ({_word(item['status'])})"
+        for name, item in run["items"].items()
+        if item["status"] != "completed"
+    ]
+    left += [f"- the run went on without a DONE of {step}" for step in unresolved(run)]
+    return ["", "## Not done", "", *left] if left else []
+
+
+def _checks(run: Run) -> list[str]:
+    found = [
+        f"- `{_line(check['command'])}`: {check.get('reason') or 'passed'} (after {name})"
+        for name, attempt in run["attempts"].items()
+        for check in attempt["receipt"].get("checks", [])
+    ]
+    return ["", "## Checks the engine ran itself", "", *found] if found else []
+
+
+def _false_claims(run: Run) -> list[str]:
+    found = [
+        f"- {name}: {_line(attempt['receipt']['problem'])}"
+        for name, attempt in run["attempts"].items()
+        if attempt["receipt"].get("problem")
+    ]
+    return ["", "## Claims that did not hold", "", *found] if found else []
+
+
+def _line(text: str) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|")[:300]
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.strip().splitlines())
+
+
+# ---- branches
+
+
+def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> Json:
+    """The settings of a run that works this way. `dirty`: refuse, stash, or "" for what the mode says."""
+    wanted = {"workspace": mode} if mode == "worktree" else {}
+    if not (own_branch or wanted or dirty):
+        return {}
+    if not git.head(workspace.root):
+        raise Refused("no-commit", "a branch needs a git repository with a commit", "git init, git add, git commit")
+    found = _changes(workspace, "")
+    if found and dirty != "stash":
+        listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        raise Refused(
+            "dirty-tree",
+            f"the work tree has changes that are not committed: {listed}",
+            "commit them, or: --dirty stash",
+        )
+    noted = {"to_stash": found} if found else {}
+    return {**noted, **wanted, "from_branch": git.branch(workspace.root)} if own_branch or wanted else noted
+
+
+def put_aside(workspace: Workspace, run: Run) -> Run:
+    """What was not committed when the run began. Repeating it changes nothing: a process that was killed in between
+    left the rest of it to us."""
+    wanted = run["settings"].get("to_stash")
+    if not wanted:
+        return run
+    title = f"tenuto: changes from before the run {run['id']}"
+    now = changes(workspace, "")
+    left = [path for path in wanted if path in now]
+    if left:
+        _stash(workspace.root, left, title)
+    with workspace.turn() as turn:
+        turn.do(
+            run["id"], {"do": "ChangeSettings", "changes": {"to_stash": [], "stash": _stashed(workspace.root, title)}}
+        )
+        return turn.existing(run["id"])
+
+
+def branch_for(root: str, run: str) -> str:
+    name, number = f"tenuto/{run}", 2
+    while git.exists(root, f"refs/heads/{name}"):
+        name, number = f"tenuto/{run}-{number}", number + 1
+    return name
+
+
+def stand(workspace: Workspace, run: Run, pipeline: Pipeline) -> None:
+    run = put_aside(workspace, run)
+    wanted, root = run["settings"].get("branch", ""), workspace.root
+    found = git.branch(root)
+    if not wanted or found == wanted or run["status"] in OVER:
+        return
+    standing = _changes(workspace, _folder(run, pipeline), run["id"])
+    if standing:
+        raise Refused(
+            "other-branch",
+            (
+                f"run {run['id']} works on the branch {wanted}; this work tree stands on {found or 'no branch'} "
+                f"and has changes: {', '.join(standing[:5])}"
+            ),
+            f"commit or stash them, git switch {wanted}, then: tenuto run",
+        )
+    if not git.exists(root, f"refs/heads/{wanted}"):  # one after the other: each of the two can be repeated
+        git.tell(root, "branch", wanted, run["settings"]["base_commit"])
+    git.tell(root, "switch", "--quiet", wanted)
+
+
+def checkpoint(workspace: Workspace, run: Run, pipeline: Pipeline, before: str) -> bool:
+    message = f"{run['name']}: before {before}\n\nTenuto-Run: {run['id']}"
+    return git.commit(workspace.root, _changes(workspace, _folder(run, pipeline), run["id"]), message)
+
+
+def conclude(workspace: Workspace, run: Run, pipeline: Pipeline) -> None:
+    """Repeating it changes nothing."""
+    if not run["settings"].get("branch") or run["status"] not in OVER:
+        return
+    if git.branch(workspace.root) != run["settings"]["branch"]:
+        return  # its user went on elsewhere: what stands here now is not the run's
+    folder = _folder(run, pipeline)
+    with workspace.turn() as turn:
+        for name, text in (("summary.md", summary(run)), ("pull-request.md", pull_request(run, folder))):
+            turn.store(run["id"], name, os.path.normpath(f"{folder}/{name}"), text.encode())
+    message = f"{run['name']}\n\n{run['status']}: see {folder}/summary.md\n\nTenuto-Run: {run['id']}"
+    git.commit(workspace.root, [*_changes(workspace, folder, run["id"]), *_documents(workspace.root, folder)], message)
+
+
+def _folder(run: Run, pipeline: Pipeline) -> str:
+    return os.path.normpath(documents_of(pipeline, run))
+
+
+def _changes(workspace: Workspace, folder: str, run: str = "") -> list[str]:
+    """What is not committed and may be: not the user's definitions, and nothing that an agent wrote where it must
+    not."""
+    outside_boundary = strays(f"{workspace.state}/attempts/{run}") if run else []
+    return [
+        path for path in changes(workspace, folder) if not path.startswith(".tenuto/") and path not in outside_boundary
+    ]
+
+
+def _documents(root: str, folder: str) -> list[str]:
+    if folder == ".":
+        return [name for name in ("summary.md", "pull-request.md") if os.path.exists(f"{root}/{name}")]
+    return [path for path in git.snapshot(root) or {} if path.startswith(folder + "/")]
+
+
+def _stash(root: str, paths: list[str], title: str) -> None:
+    git.tell(
+        root,
+        "--literal-pathspecs",
+        *git.author(root),
+        "stash",
+        "push",
+        "--quiet",
+        "--include-untracked",
+        "-m",
+        title,
+        "--pathspec-from-file=-",
+        "--pathspec-file-nul",
+        given="\0".join(paths),
+    )
+
+
+def _stashed(root: str, title: str) -> str:
+    """The first one of this title: what a kill in the middle left for a second one is in the first, too."""
+    found = [line.partition(" ") for line in git.ask(root, "stash", "list", "--format=%H %gs").out.splitlines()]
+    return next((sha for sha, _, said in reversed(found) if said.endswith(title)), "")

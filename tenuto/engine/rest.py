@@ -1,0 +1,235 @@
+"""Drive a run until it rests, and what belongs to its rest: notices, and the end for good.
+
+    run = drive_until_rest(workspace, run_id, roster, settings, ...)
+    notify(workspace, run, settings)
+    cancel(workspace, "dark-mode", "not needed")
+
+Without a person to ask, a gate is not passed: the run waits. `approve` as an answer given in advance is recorded as
+such.
+
+A notice says that a run waits, has failed or has finished: a command is run, a URL is posted to. It is never in the way
+of the run. A notice that cannot be delivered is a warning, and the other one is delivered all the same. What a command
+leaves in the background is not waited for, and what takes longer than its time is ended with everything it started.
+
+cancel ends a run's agents, the project's commands that run for them, and everything they started. The journal records
+it first: an engine that is about to start something finds that it may not. Where no engine drives the run, what its
+attempts left is collected here: none stays under way in a run that is over, and in work trees nothing is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from tenuto.agents.roster import NOBODY, Choice, Roster
+from tenuto.core.pipeline.params import missing
+from tenuto.core.records.run import Run
+from tenuto.core.status import ENDED, open_ends, waits_for
+from tenuto.encoding import dumps
+from tenuto.engine.attempt import definition_of, pipeline_of
+from tenuto.engine.begin import check_roster
+from tenuto.engine.gates import command, decide_gate, proof, refuse_elsewhere, refuse_untrusted, shown_now
+from tenuto.engine.loop import Engine
+from tenuto.engine.receipts import end_all
+from tenuto.errors import Refused, TenutoError
+from tenuto.supervise.attempts import is_out_of_reach
+from tenuto.supervise.records import is_locked
+from tenuto.workspace.guard import refuse_attempts, require_person
+from tenuto.workspace.settings import settings_of
+from tenuto.workspace.workspace import Turn, Workspace
+
+if TYPE_CHECKING:
+    from tenuto.core.records.commands import DecideGate
+    from tenuto.engine.loop import Watcher
+    from tenuto.workspace.settings import Settings
+
+_SECONDS = 20
+
+
+def notify(workspace: Workspace, run: Run, settings: Settings) -> None:
+    wanted = settings.get("notify", {})
+    if not wanted:
+        return
+    try:
+        refuse_untrusted(workspace, run)
+    except TenutoError as problem:
+        workspace.warn(f"nobody was notified: {problem.message}")
+        return
+    waiting, ends = waits_for(run), open_ends(run)
+    notice: dict[str, object] = {
+        "run": run["id"],
+        "status": run["status"],
+        "step": run["position"],
+        "prompt": waiting["reason"] if waiting else "",
+        "error": run["failure"]["error"] if run["failure"] else "",
+    }
+    left = [*ends["failed"], *ends["never_started"], *ends["not_done"], *ends["checks"]]
+    if left:
+        notice["open_ends"] = left
+    body = dumps(workspace.secrets.value(notice)).encode()
+    for target, deliver in ((wanted.get("command"), _run), (wanted.get("url"), _post)):
+        if target is not None:
+            try:
+                deliver(workspace, target, body)
+            except Exception as error:  # noqa: BLE001  # every failure is a warning, and changes nothing
+                workspace.warn(f"nobody was notified: {error}")
+
+
+def _run(workspace: Workspace, command: str, notice: bytes) -> None:
+    with tempfile.TemporaryFile() as errors:
+        begun = subprocess.Popen(
+            command,
+            shell=True,
+            cwd=workspace.root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            begun.communicate(notice, timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(begun.pid, signal.SIGKILL)
+            begun.wait()
+            raise RuntimeError(f"{command!r} took longer than {_SECONDS} seconds") from None
+        if begun.returncode != 0:
+            errors.seek(0)
+            why = errors.read()[-300:].decode("utf-8", "replace").strip()
+            raise RuntimeError(f"{command!r} ended with exit status {begun.returncode}{f': {why}' if why else ''}")
+
+
+def _post(workspace: Workspace, url: str, notice: bytes) -> None:
+    from urllib.request import Request, urlopen
+
+    with urlopen(Request(url, notice, {"Content-Type": "application/json"}), timeout=_SECONDS):
+        pass
+
+
+# ---- driving
+
+
+Ask = Callable[[Run], tuple[str, str, Mapping[str, object]] | None]
+"""Shows the gate to a person: (decision, feedback, answers by field), or None where there is no answer."""
+
+
+def drive_until_rest(
+    workspace: Workspace,
+    name: str,
+    roster: Roster,
+    settings: Settings,
+    *,
+    watcher: Watcher | None = None,
+    ask: Ask | None = None,
+    in_advance: str = "",
+) -> Run:
+    if in_advance:
+        require_person(workspace.caller, f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
+    refuse_attempts(workspace.caller, workspace.state, "drive a run")
+    refuse_elsewhere(workspace, workspace.load(name))
+    refuse_untrusted(workspace, workspace.load(name))
+    _check(workspace, name, roster)
+    with workspace.turn() as turn:
+        remember(turn, name, roster)
+    engine = Engine(workspace, name, roster, settings, watcher)
+    while True:
+        run = engine.drive()
+        if run["status"] != "waiting_gate":
+            break
+        if in_advance:
+            lacking = _not_given(run)
+            if lacking:
+                workspace.warn(f"{run['id']} waits: nobody can answer {', '.join(lacking)} in advance")
+                break
+            run = _decide_in_advance(workspace, name, in_advance, settings)
+            continue
+        answer = ask(run) if ask is not None else None
+        if answer is None:
+            if workspace.load(name)["status"] == "waiting_gate":
+                break
+            continue  # somebody else decided meanwhile
+        decision, feedback, answers = answer
+        shown = run["gate"]["id"] if run["gate"] else ""
+        decide_gate(workspace, name, decision, feedback, settings, gate=shown, answers=answers)
+    notify(workspace, run, settings)
+    return run
+
+
+def is_driven(workspace: Workspace, name: str) -> bool:
+    """Whether an engine of this machine is at work on the run."""
+    path = f"{workspace.state}/attempts/{name}/engine.lock"
+    return os.path.exists(path) and is_locked(path)
+
+
+def _check(workspace: Workspace, name: str, roster: Roster) -> None:
+    """Also when other agents go on with the run: one that reports nothing does not work under a limit in money."""
+    run = workspace.load(name)
+    with workspace.journal.read() as reader:
+        definition = definition_of(reader, run)
+    of_steps = {step: account["limits"] for step, account in run["budget"]["steps"].items()}
+    check_roster(definition, run["budget"]["limits"], of_steps, roster)
+
+
+def remember(turn: Turn, name: str, roster: Roster | None) -> None:
+    """The run remembers the agents that were asked for: after a kill they need not be named again."""
+    run, choice = turn.existing(name), roster.choice if roster else Choice()
+    known = run["settings"].get("crew", {})
+    if run["status"] not in ENDED and any(known.get(word) != value for word, value in choice.items()):
+        turn.do(name, {"do": "ChangeSettings", "changes": {"crew": choice}})
+
+
+def _not_given(run: Run) -> list[str]:
+    """The fields of its gate that only a person can answer: they have no default."""
+    return missing(run["gate"].get("fields", {}), {}) if run["gate"] else []
+
+
+def _decide_in_advance(workspace: Workspace, name: str, decision: str, settings: Settings) -> Run:
+    with workspace.turn() as turn:
+        run = turn.existing(name)
+        proof(workspace.root, run, decision, "", settings, "", "")  # refused where decisions are signed
+        command: DecideGate = {
+            "do": "DecideGate",
+            "decision": decision,
+            "who": f"given in advance: --no-input={decision}",
+            "shown": shown_now(workspace.root, run),
+            "proof": {"level": "in advance"},
+        }
+        turn.do(name, command, pipeline_of(turn.tx, run))
+        return run
+
+
+# ---- the end for good
+
+
+def cancel(workspace: Workspace, name: str, reason: str = "") -> Run:
+    _refuse_out_of_reach(workspace, name)
+    run = command(workspace, name, {"do": "Cancel", "reason": reason})
+    in_flight = list(workspace.load(name)["in_flight"])
+    for attempt in in_flight:
+        end_all(f"{workspace.state}/attempts/{name}/{attempt}")
+    ours = [attempt for attempt in in_flight if run["attempts"][attempt]["agent"] != "guided"]
+    if ours and run["driver"] == "engine" and not is_driven(workspace, name):
+        _collect(workspace, name)
+    return workspace.load(name)
+
+
+def _refuse_out_of_reach(workspace: Workspace, name: str) -> None:
+    """A run whose agents go on is not cancelled."""
+    run = workspace.load(name)
+    for attempt in list(run["in_flight"]) if run is not None else []:
+        folder = f"{workspace.state}/attempts/{name}/{attempt}"
+        starts = [one for one in sorted(os.listdir(folder)) if one.isdigit()] if os.path.isdir(folder) else []
+        if any(is_out_of_reach(f"{folder}/{start}") for start in starts):
+            message = f"{attempt} runs where this process sees nothing: in another container, or PID namespace"
+            raise Refused("out-of-reach", message, f"there: tenuto cancel {name}", attempt=attempt)
+
+
+def _collect(workspace: Workspace, name: str) -> None:
+    try:
+        settings = settings_of(workspace.root, workspace.load(name), workspace.state)
+        Engine(workspace, name, Roster(NOBODY), settings).drive()
+    except TenutoError as problem:
+        workspace.warn(f"what the attempts of {name} left was not collected: {problem.message}")

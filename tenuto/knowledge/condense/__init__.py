@@ -1,1 +1,0 @@
-"""From a text to the lines of it that matter: outline, topics, declarations, edge cases, parts."""

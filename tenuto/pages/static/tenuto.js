@@ -1,0 +1,5 @@
+import { enter, start } from "./live.js";
+
+enter();
+addEventListener("hashchange", enter);
+start();

@@ -1,0 +1,201 @@
+"""`each`: what an author may write, which keys elements have, and how many of them a plan counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenuto.core.budget import fewest, worst_case
+from tenuto.core.items import PlanRefused
+from tenuto.core.pipeline.check import check
+from tenuto.core.pipeline.each import MOST, items_of, key_from
+
+FACTS: Any = {"switches": {}, "params": {}, "outcomes": {}, "files": {}}
+
+
+FIND = {"id": "find", "agent": {"role": "w", "result": {"schema": {"type": "object"}}}}
+
+
+def pipeline(each: Any, **more: Any) -> dict[str, Any]:
+    body = more or {"command": ["true"]}
+    params = {"langs": {"type": "list", "default": ["de", "fr", "it"]}, "depth": 2}
+    return {"name": "trial", "params": params, "steps": [FIND, {"id": "work", "each": each, **body}]}
+
+
+def step(each: Any, **more: Any) -> Any:
+    checked, problems = check(pipeline(each, **more))
+    assert checked is not None and problems == []
+    return checked["steps"][1]
+
+
+@pytest.mark.parametrize(
+    ("each", "more", "place", "code", "words"),
+    [
+        ("langs", {}, ["each"], "wrong-type", "each must be a mapping, not the text 'langs'"),
+        ({}, {}, ["each"], "one-source", "does not say where its list comes from"),
+        ({"param": "langs", "files": "*"}, {}, ["each"], "one-source", "names param and files"),
+        ({"param": "lang"}, {}, ["each", "param"], "unknown-parameter", "did you mean 'langs'?"),
+        ({"param": "depth"}, {}, ["each", "param"], "wrong-type", "is a number, not a list"),
+        ({"result": "fnd"}, {}, ["each", "result"], "unknown-step", "did you mean 'find'?"),
+        ({"parm": "langs"}, {}, ["each", "parm"], "unknown-key", "did you mean 'param'?"),
+        ({"param": "langs", "field": "x"}, {}, ["each", "field"], "contradiction", "leave it out"),
+        ({"param": "langs", "key": "vlaue"}, {}, ["each", "key"], "unknown-field", "did you mean 'value'?"),
+        ({"files": "/etc/*"}, {}, ["each", "files"], "bad-path", "it is absolute"),
+        ({"files": "../*"}, {}, ["each", "files"], "bad-path", "cannot be used"),
+        ({"lines": []}, {}, ["each", "command", "run"], "wrong-type", "a command is a list"),
+        ({"param": "langs", "max": MOST + 1}, {}, ["each", "max"], "out-of-range", "from 1 to 10000"),
+        ({"param": "langs", "cap": 0}, {}, ["each", "cap"], "out-of-range", "from 1 to 1000"),
+        ({"param": "langs", "quorum": "most"}, {}, ["each", "quorum"], "wrong-value", "a share like 80%"),
+        ({"param": "langs", "on_error": "stopp"}, {}, ["each", "on_error"], "unknown-value", "did you mean 'stop'?"),
+        ({"param": "langs", "order": "roling"}, {}, ["each", "order"], "unknown-value", "did you mean 'rolling'?"),
+        (
+            {"param": "langs", "when": {"element": "x", "is": 1}},
+            {},
+            ["each", "when", "element"],
+            "unknown-field",
+            "value",
+        ),
+        ({"param": "langs"}, {"agent": {"role": "w", "out": "a.md"}}, ["agent"], "shared-output", "a-{item}.md"),
+        ({"param": "langs"}, {"command": ["echo", "{each.valu}"]}, [], "unknown-field", "did you mean 'value'?"),
+        ({"param": "langs"}, {"agent": "w", "modes": {}}, ["modes"], "unknown-key", "has no key 'modes'"),
+        ({"lines": ["ls"]}, {"agent": {"role": "w", "id": "list"}}, ["each"], "duplicate", "'list'"),
+        ({"param": "langs"}, {"gate": {}}, ["each"], "unknown-key", "a step with gate has no key 'each'"),
+        ({"result": "work"}, {}, ["each", "result"], "too-early", "'work' never runs before 'work'"),
+        ({"table": "t.md"}, {}, [], "unknown-input", "reads 't.md', which nothing writes"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place_and_a_way_out(
+    each: Any, more: Any, place: list[Any], code: str, words: str
+) -> None:
+    checked, problems = check(pipeline(each, **more))
+    assert checked is None
+    found = [one for one in problems if one["code"] == code]
+    assert found and found[0]["path"] == ["steps", 1, *place]
+    assert words in f"{found[0]['message']} {found[0]['hint']}"
+
+
+def test_fields_of_elements_have_no_meaning_elsewhere() -> None:
+    _, problems = check({"name": "trial", "steps": [{"id": "a", "command": ["echo", "{each.value}"]}]})
+    assert [one["code"] for one in problems] == ["bad-place"]
+    _, problems = check({"name": "trial", "steps": [{"id": "a", "agent": "w", "when": {"element": "x", "is": 1}}]})
+    assert [(one["code"], one["path"]) for one in problems] == [("bad-place", ["steps", 0, "when", "element"])]
+
+
+def test_names_that_leave_no_room_for_a_key_are_refused() -> None:
+    raw = {"id": "x" * 63, "each": {"files": "*"}, "agent": {"role": "w", "id": "y" * 5}}
+    _, problems = check({"name": "trial", "steps": [raw]})
+    assert [(one["code"], one["path"]) for one in problems] == [("bad-id", ["steps", 0, "id"])]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        (
+            {"param": "langs", "quorum": "80%", "cap": 2, "on_error": "stop"},
+            {"agent": {"role": "w", "out": "{item}.md"}},
+        ),
+        ({"lines": {"run": ["ls"], "env": {"A": "1"}}, "max": 5}, {"command": ["echo", "{each.value}"]}),
+        ({"files": "*.py"}, {"cluster": ["a", "b"], "aggregate": {"role": "c", "rule": "v"}}),
+        ({"files": "*.py"}, {"cluster": {"first": "f", "members": ["a"]}}),
+        ({"result": "find", "field": "a.b", "key": "id", "depends_on": "needs"}, {"command": ["true"]}),
+    ],
+)
+def test_a_checked_one_is_checked_again_to_the_same(raw: Any) -> None:
+    checked, _ = check(pipeline(raw[0], **raw[1]))
+    assert checked is not None and check(checked) == (checked, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("src/a.py", "src-a.py"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("  Größe 5! ", "Größe-5"),
+        ("-rf", "rf"),
+        ("a\u0301", "á"),
+        ("a\u202eb\nc", "a-b-c"),
+        ("...", ""),
+    ],
+)
+def test_a_key_made_from_a_text_is_a_name(text: str, key: str) -> None:
+    made, problem = key_from(text)
+    assert made == key and bool(problem) == (not key)
+
+
+def test_long_texts_that_begin_alike_have_two_keys() -> None:
+    one, two = key_from("x" * 300 + "1")[0], key_from("x" * 300 + "2")[0]
+    assert one != two and max(len(one), len(two)) <= 80
+
+
+def refused(each: Any, elements: list[Any], **more: Any) -> str:
+    with pytest.raises(PlanRefused) as refusal:
+        items_of(step(each, **more), elements, FACTS)
+    return refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("each", "elements", "words"),
+    [
+        ({"param": "langs"}, ["a b", "a-b"], "elements 1 ('a b') and 2 ('a-b') have the same key 'a-b'; name a field"),
+        ({"param": "langs"}, ["A", "a"], "have the same key"),
+        ({"param": "langs"}, ["ok", "///"], "element 2 ('///'): '///' has no letter or digit"),
+        ({"param": "langs"}, ["ok", "con"], "element 2 ('con'): the key 'con' cannot be used: some systems reserve it"),
+        ({"param": "langs"}, ["ok", ["x"]], "element 2 is a list, not text"),
+        ({"param": "langs"}, ["ok", "a\0b"], "element 2: its value holds a NUL"),
+        ({"param": "langs"}, ["x" * 5000], "element 1: its value is longer than 4096 characters"),
+        ({"param": "langs", "key": "value"}, ["a/b"], "the key 'a/b' cannot be used: it holds the character U+002F"),
+        ({"param": "langs", "key": "value"}, ["a b"], "it holds the character U+0020"),
+        ({"param": "langs", "key": "value"}, [".git"], "its dots are not where a name may have some"),
+        ({"param": "langs", "key": "value"}, ["x" * 81], "is longer than 80 bytes"),
+        ({"param": "langs", "max": 2}, ["a", "b", "c"], "the list has 3 elements; at most 2 are allowed"),
+        ({"result": "find", "key": "id"}, [{"name": "x"}], "it has no field 'id', which is the key"),
+        (
+            {"result": "find", "key": "id", "depends_on": "n"},
+            [{"id": "a", "n": ["b"]}, {"id": "b", "n": "a"}],
+            "a -> b",
+        ),
+        ({"result": "find", "key": "id", "depends_on": "n"}, [{"id": "a", "n": "c"}, {"id": "b"}], "depends on 'c'"),
+    ],
+)
+def test_a_wrong_element_is_named_with_its_position(each: Any, elements: list[Any], words: str) -> None:
+    assert words in refused(each, elements)
+
+
+def test_a_field_that_the_command_uses_must_be_there() -> None:
+    message = refused({"result": "find"}, [{"id": "a", "size": 3}, {"id": "b"}], command=["echo", "{each.size}"])
+    assert message == "element 2 (b) has no field 'size', which the step uses; known: id"
+
+
+def test_elements_for_which_the_condition_does_not_hold_are_left_out_and_nobody_waits_for_them() -> None:
+    each = {"result": "find", "key": "id", "depends_on": "n", "when": {"element": "open", "is": True}}
+    elements = [{"id": "a", "open": False}, {"id": "b", "open": True, "n": ["a"]}, {"id": "c"}]
+    found = items_of(step(each), elements, FACTS)
+    assert [(item["id"], item["depends_on"]) for item in found["items"]] == [("work.b", [])]
+    assert found["notes"] == ["2 of 3 elements are left out (a, c): this does not hold: open is True"]
+
+
+@pytest.mark.parametrize("number", [0, 1, 1000])
+def test_lists_of_any_length_up_to_the_bound(number: int) -> None:
+    each = {"param": "langs", "max": 1000}
+    items = items_of(step(each), [f"e{n}" for n in range(number)], FACTS)["items"]
+    assert [item["id"] for item in items] == [f"work.e{n}" for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("each", "params", "attempts"),
+    [
+        ({"param": "langs", "max": 7}, None, 7 * 2),
+        ({"param": "langs", "max": 7}, {"langs": ["a", "b"]}, 2 * 2),
+        ({"param": "langs", "max": 7}, {"langs": ["a"] * 9}, 7 * 2),
+        ({"lines": ["ls"], "max": 7}, {"langs": ["a"]}, 8 * 2),
+        ({"files": "*"}, None, 100 * 2),
+    ],
+)
+def test_the_worst_case_counts_every_element_that_there_can_be_and_who_prints_them(
+    each: Any, params: Any, attempts: int
+) -> None:
+    checked, _ = check(pipeline(each, command=["true"], retry={"ERROR": 1}))
+    assert checked is not None
+    assert worst_case(checked, 5, params=params)["attempts"] == 1 + attempts
+    assert fewest(checked, 5) == 1 + 5 + ("lines" in each)

@@ -1,0 +1,180 @@
+"""Parameters: declared, given, filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenuto.core.pipeline import params
+from tenuto.core.pipeline.values import View
+from tenuto.errors import BadInput
+
+
+def read(raw: object) -> tuple[dict[str, Any], list[str]]:
+    problems: Any = []
+    declared: Any = params.read(View(raw, ("params",), problems))
+    return declared, [problem["code"] for problem in problems]
+
+
+def param(kind: str, default: object = None, choices: Any = (), description: str = "") -> Any:
+    shape = {"type": kind, "choices": list(choices), "default": default}
+    return {**shape, "required": True, "description": description}
+
+
+@pytest.mark.parametrize(
+    ("raw", "declared"),
+    [
+        ("text", param("text")),
+        ("file", param("file")),
+        ("list", param("list")),
+        (3, param("number", 3)),
+        (2.5, param("number", 2.5)),
+        (False, param("flag", False)),
+        (["web", "api"], param("choice", choices=["web", "api"])),
+        ({"of": ["web", "api"], "default": "api"}, param("choice", "api", ["web", "api"])),
+        ({"type": "list", "default": ["a", "b"]}, param("list", ["a", "b"])),
+        ({"default": "x", "description": "What."}, param("text", "x", description="What.")),
+    ],
+)
+def test_a_declaration_is_spelled_out_and_reads_to_itself(raw: object, declared: Any) -> None:
+    assert read({"name": raw}) == ({"name": declared}, [])
+    assert read({"name": declared}) == ({"name": declared}, [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ([], "wrong-type"),
+        ({"name": "txt"}, "unknown-value"),
+        ({"name": {"typ": "text"}}, "unknown-key"),
+        ({"name": {"type": "choice"}}, "contradiction"),
+        ({"name": {"type": "text", "of": ["a"]}}, "contradiction"),
+        ({"name": {"type": "number", "default": "3"}}, "wrong-value"),
+        ({"name": {"type": "number", "default": True}}, "wrong-value"),
+        ({"name": {"of": ["a"], "default": "b"}}, "wrong-value"),
+        ({"name": {"type": "list", "default": ["a", 1]}}, "wrong-value"),
+        ({"9name": "text"}, "bad-id"),
+        ({"na me": "text"}, "bad-id"),
+        ({"näme": "text"}, "bad-id"),
+        ({f"p{number}": "text" for number in range(101)}, "out-of-range"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(raw: object, code: str) -> None:
+    assert code in read(raw)[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("number", "3", 3),
+        ("number", "-2.5", -2.5),
+        ("number", "3x", "3x"),
+        ("number", "1e5", "1e5"),
+        ("number", "٣", "٣"),
+        ("flag", "Yes", True),
+        ("flag", "off", False),
+        ("flag", "maybe", "maybe"),
+        ("list", "a, b,,c", ["a", "b", "c"]),
+        ("text", "3", "3"),
+        ("file", "a.md", "a.md"),
+    ],
+)
+def test_what_is_typed_becomes_a_value_of_its_type(kind: str, text: str, value: object) -> None:
+    read_as = params.from_text(param(kind), text)
+    assert (read_as, type(read_as)) == (value, type(value))
+
+
+DECLARED: Any = {
+    "target": param("choice", choices=["web", "api"]),
+    "depth": param("number", 3),
+    "modules": param("list", ["a"]),
+}
+
+
+def test_values_are_complete_and_checked() -> None:
+    assert params.values("release", DECLARED, {"target": "web"}) == {"target": "web", "depth": 3, "modules": ["a"]}
+    assert params.values("release", DECLARED, {"target": "web", "depth": 4})["depth"] == 4
+
+
+def test_everything_that_is_wrong_with_the_values_is_said_at_once() -> None:
+    with pytest.raises(BadInput) as refused:
+        params.values("release", DECLARED, {"depth": "deep", "taget": "web", "modules": [""]})
+    assert refused.value.code == "bad-params"
+    for words in ("no parameter 'taget'", "'target'", "'target' is missing: one of web, api", "'depth'", "'modules'"):
+        assert words in refused.value.message
+
+
+@pytest.mark.parametrize("value", ["", "a\0b", "x" * 5000, 3, None, ["a"]])
+def test_a_text_is_text_of_bounded_length(value: object) -> None:
+    assert params.wrong(param("text"), value)
+
+
+def test_values_take_the_place_of_their_names() -> None:
+    raw = {"steps": [{"id": "a", "agent": {"focus": "the {params.target} one", "out": ["{params.target}.md"]}}]}
+    filled, problems = params.fill(raw, DECLARED, {"target": "api", "depth": 3, "modules": []})
+    assert (filled, problems) == (
+        {"steps": [{"id": "a", "agent": {"focus": "the api one", "out": ["api.md"]}}]},
+        [],
+    )
+    assert "{params.target}" in str(raw)
+
+
+def test_a_value_is_not_read_again() -> None:
+    declared: Any = {"a": param("text"), "b": param("text")}
+    raw = {"steps": [{"focus": "{params.a}"}]}
+    filled, _ = params.fill(raw, declared, {"a": "{params.b}", "b": "secret"})
+    assert filled == {"steps": [{"focus": "{params.b}"}]}
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ({"steps": [{"focus": "{params.taget}"}]}, "unknown-parameter"),
+        ({"steps": [{"focus": "{params.target"}]}, "unknown-parameter"),
+        ({"steps": [{"focus": "{params.modules}"}]}, "bad-place"),
+        ({"steps": [{"id": "{params.target}"}]}, "bad-place"),
+        ({"name": "{params.target}"}, "bad-place"),
+        ({"params": {"x": {"description": "{params.target}"}}}, "bad-place"),
+    ],
+)
+def test_a_name_that_cannot_stand_there_is_refused(raw: object, code: str) -> None:
+    _, problems = params.fill(raw, DECLARED, params.samples(DECLARED))
+    assert [problem["code"] for problem in problems] == [code]
+
+
+def test_samples_are_values_of_their_types() -> None:
+    declared: Any = {kind: param(kind, choices=["a"] if kind in ("choice", "several") else ()) for kind in params.TYPES}
+    assert params.values("any", declared, params.samples(declared)) == params.samples(declared)
+
+
+def test_an_optional_parameter_without_a_value_leaves_out_what_stands_for_it_alone() -> None:
+    """An argument, a path or a focus that is nothing else is not there; a longer text has nothing in its place."""
+    declared, _ = read({"notes": {"type": "text", "required": False}})
+    raw = {"steps": [{"command": ["cat", "{params.notes}", "-n{params.notes}"], "focus": "{params.notes}"}]}
+    filled, problems = params.fill(raw, declared, {})
+    assert (filled, problems) == ({"steps": [{"command": ["cat", "-n"], "focus": None}]}, [])
+    filled, _ = params.fill(raw, declared, {"notes": "a b"})
+    assert filled == {"steps": [{"command": ["cat", "a b", "-na b"], "focus": "a b"}]}
+
+
+def test_a_value_that_was_meant_as_a_default_is_told_from_a_type_that_was_mistyped() -> None:
+    problems: Any = []
+    params.read(View({"target": "web", "file": "flie"}, ("params",), problems))
+    assert "target: {default: web} is a text with this default" in problems[0]["hint"]
+    assert problems[1]["hint"] == "did you mean 'file'?"
+
+
+def test_a_list_of_choices_without_any_is_refused() -> None:
+    assert read({"env": {"of": []}})[1] == ["empty"]
+
+
+def test_a_fixed_parameter_is_the_pipelines_own() -> None:
+    declared, codes = read({"mend.depth": {"type": "number", "default": 3, "fixed": True}})
+    assert codes == [] and params.values("p", declared, {}) == {"mend.depth": 3}
+    assert params.values("p", declared, {"mend.depth": 3}) == {"mend.depth": 3}
+    with pytest.raises(BadInput, match=r"'mend\.depth' is fixed by the pipeline: it is 3"):
+        params.values("p", declared, {"mend.depth": 4})
+    assert params.without_fixed(declared, {"mend.depth": 4, "other": 1}) == {"other": 1}
+    assert read({"a.b": "text"})[1] == ["bad-id"]
+    assert read({"a": {"fixed": True}})[1] == ["missing"]
