@@ -366,7 +366,7 @@ def _own_file(path: str) -> bytes | None:
 
 
 def _new_mark(workspace: Workspace) -> str:
-    from tenuto.stores.database import make_folder
+    from tenuto.workspace.objects import make_folder
 
     mark = posix.urandom(16).hex()
     make_folder(workspace.state)  # as the first commit would make it
