@@ -25,6 +25,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from prove.frame import FOREIGN
+from tenuto.cluster.private_postgres import binaries
+from tenuto.errors import NotFound
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -57,13 +59,22 @@ def may_trace() -> bool:
     return subprocess.run(["strace", "-o", os.devnull, "true"], check=False, capture_output=True).returncode == 0
 
 
+@cache
+def has_postgresql() -> bool:
+    """Its binaries are seldom in PATH."""
+    try:
+        return bool(binaries())
+    except NotFound:
+        return False
+
+
 def missing(name: str) -> str:
     """Why this machine cannot offer `name`; empty when it can."""
     if name == "root":
         return "" if os.geteuid() == 0 else "needs root"
     if name not in system_tools():
         raise LookupError(f"needs({name!r}): add it to tests/system-tools.txt, so that 'make test' can install it")
-    if not shutil.which(name):
+    if not shutil.which(name) and not (name == "postgres" and has_postgresql()):
         return f"needs {name}, which is not installed (Debian package: {system_tools()[name]})"
     if name == "strace" and not may_trace():
         return "needs strace, and this machine does not let it trace"
@@ -83,6 +94,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def needs() -> Callable[..., None]:
     return require
+
+
+@pytest.fixture
+def database() -> str:
+    """The address of an empty PostgreSQL database of this test's own."""
+    require("postgres")
+    from tests.support.postgres import fresh_database
+
+    return fresh_database()
 
 
 @pytest.fixture(autouse=True, scope="session")

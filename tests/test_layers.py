@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dialects",),
     ("repository",),
     ("engine",),
+    ("cluster",),
     ("hooks",),
     ("rehearsal", "show"),
     ("pages",),

@@ -1,0 +1,1 @@
+"""Many machines: one journal in PostgreSQL, attempts on any of them."""

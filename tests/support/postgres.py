@@ -1,0 +1,38 @@
+"""A PostgreSQL server for the tests of one process, and a database of its own for each test that asks.
+
+    @pytest.mark.needs("postgres")
+    def test_something(database: str) -> None:      # an address: psycopg.connect(database)
+
+The server is started at the first question, and ends with the process. It flushes nothing: a killed server loses
+nothing by that, only a killed machine would. A test that kills or stops a server starts one of its own
+(`PrivatePostgres.start`), which nobody else uses.
+"""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+from itertools import count
+
+import psycopg
+
+from tenuto.cluster.private_postgres import PrivatePostgres
+
+_numbers = count(1)
+
+
+@cache
+def shared_server() -> PrivatePostgres:
+    """The one of this process."""
+    server = PrivatePostgres.start(settings={"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"})
+    atexit.register(server.stop)
+    return server
+
+
+def fresh_database(server: PrivatePostgres | None = None) -> str:
+    """The address of a new and empty database."""
+    server = server or shared_server()
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+    return server.url(name)
