@@ -47,13 +47,12 @@ class Progress(TypedDict):
     items_ended: int
 
 
-class RunSummary(TypedDict):
+class RunOutline(TypedDict):
     """What a list of runs shows of one. Summaries that an earlier version wrote have no figures: unknown, not zero."""
 
     id: str
     name: str
     mode: str
-    status: Status
     pipeline: PipelineRef
     created_at: str
     updated_at: str
@@ -67,6 +66,11 @@ class RunSummary(TypedDict):
     waits: NotRequired[Waits | None]
     progress: NotRequired[Progress | None]
     error: NotRequired[str]  # of a run that failed, the first line of why
+    open_ends: NotRequired[int]  # of a run that finished well: how many things were not done
+
+
+class RunSummary(RunOutline):
+    status: Status
 
 
 class RunFilter(TypedDict, total=False):

@@ -26,8 +26,9 @@ Of an attempt:
     ANSWERS      these are answers, whether or not they are content; an ERROR is none
     REPORTED     what can be reported: a verdict, or why there is none yet
 
-A run that finished well may have open ends (open_ends): the engine knows of something that was not done. It is
-completed all the same, since its pipeline says so, but no program that reads an exit status takes it for done.
+A run that its pipeline finished well may have open ends (open_ends): the engine knows of something that was not done.
+Everybody is told so in the place of its status (shown_status), and no program that reads an exit status takes it for
+done. Rules, the journal and state files keep to the status: the pipeline's routes led there.
 
     waits_for(run)    what a run waits for; None where it goes on, or has ended
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         OpenEnds,
         Pause,
         Run,
+        ShownStatus,
         Status,
         StepStatus,
         Verdict,
@@ -215,8 +217,22 @@ def open_ends(run: Run) -> OpenEnds:
     return ends
 
 
-def has_open_ends(run: Run) -> bool:
-    return any(open_ends(run).values())
+def count_open_ends(ends: OpenEnds) -> int:
+    return len(ends["failed"]) + len(ends["never_started"]) + len(ends["not_done"]) + len(ends["checks"])
+
+
+_WITH_FAILURES: dict[Status, ShownStatus] = {
+    "completed": "completed with failures",
+    "poc-complete": "poc-complete with failures",
+    "graduated": "graduated with failures",
+}
+SHOWN: tuple[ShownStatus, ...] = (*EVERY, *_WITH_FAILURES.values())
+FAILED_IN_PART: tuple[ShownStatus, ...] = tuple(_WITH_FAILURES.values())
+
+
+def shown_status(status: Status, left: int) -> ShownStatus:
+    """`left`: how many open ends the run has. `completed` says that everything in it was done."""
+    return _WITH_FAILURES.get(status, status) if left else status
 
 
 def picture() -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.core.pipeline.check import documents_of
 from tenuto.core.records.run import Run
-from tenuto.core.status import OVER, UNSTARTED, WELL
+from tenuto.core.status import OVER, UNSTARTED, WELL, count_open_ends, open_ends, shown_status
 from tenuto.engine.boundary import changes, strays
 from tenuto.errors import Refused
 from tenuto.files import git
@@ -37,7 +37,7 @@ def summary(run: Run) -> str:
     parts = [
         f"# {_line(run['name'])}",
         "",
-        f"{run['status']}, pipeline {run['pipeline']['name']}, {len(run['attempts'])} attempts.",
+        f"{_shown(run)}, pipeline {run['pipeline']['name']}, {len(run['attempts'])} attempts.",
     ]
     if run["failure"]:
         parts += ["", f"ERROR: {_line(run['failure']['error'])}"]
@@ -49,18 +49,19 @@ def summary(run: Run) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def pull_request(run: Run, folder: str) -> str:
+def pull_request(run: Run, folder: str, changed: bool = True) -> str:
+    """`changed`: there is more to see on the branch than the run's own documents."""
     settings = run["settings"]
     parts = [f"# {_line(run['name'])}", "", _quoted(run["request"]), "", "## What was done", ""]
     done = [f"- {name}: {_line(item['title'])}" for name, item in run["items"].items() if item["status"] == "completed"]
-    parts += done or ["- see the commits"]
+    parts += done or ["- see the commits" if changed else "- nothing besides the documents of the run"]
     parts += [*_open_ends(run), *_checks(run)]
     parts += [
         "",
         "## How it was made",
         "",
         (
-            f"Run `{run['id']}` of the pipeline `{run['pipeline']['name']}`: {run['status']}, "
+            f"Run `{run['id']}` of the pipeline `{run['pipeline']['name']}`: {_shown(run)}, "
             f"{len(run['attempts'])} attempts."
         ),
     ]
@@ -69,6 +70,10 @@ def pull_request(run: Run, folder: str) -> str:
         f"`{settings.get('from_branch') or settings.get('base_commit', '')[:12]}`."
     )
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _shown(run: Run) -> str:
+    return shown_status(run["status"], count_open_ends(open_ends(run)))
 
 
 def unfinished(run: Run, *states: str) -> list[str]:
@@ -105,6 +110,7 @@ def _open_ends(run: Run) -> list[str]:
         if item["status"] != "completed"
     ]
     left += [f"- the run went on without a DONE of {step}" for step in unresolved(run)]
+    left += [f"- `{_line(command)}` failed when the engine last ran it" for command in open_ends(run)["checks"]]
     return ["", "## Not done", "", *left] if left else []
 
 
@@ -214,10 +220,12 @@ def conclude(workspace: Workspace, run: Run, pipeline: Pipeline) -> None:
     if git.branch(workspace.root) != run["settings"]["branch"]:
         return  # its user went on elsewhere: what stands here now is not the run's
     folder = _folder(run, pipeline)
+    differing = git.snapshot(workspace.root, run["settings"].get("base_commit", "")) or {}
+    text = pull_request(run, folder, any(not path.startswith((f"{folder}/", ".tenuto/")) for path in differing))
     with workspace.turn() as turn:
-        for name, text in (("summary.md", summary(run)), ("pull-request.md", pull_request(run, folder))):
-            turn.store(run["id"], name, os.path.normpath(f"{folder}/{name}"), text.encode())
-    message = f"{run['name']}\n\n{run['status']}: see {folder}/summary.md\n\nTenuto-Run: {run['id']}"
+        for name, body in (("summary.md", summary(run)), ("pull-request.md", text)):
+            turn.store(run["id"], name, os.path.normpath(f"{folder}/{name}"), body.encode())
+    message = f"{run['name']}\n\n{_shown(run)}: see {folder}/summary.md\n\nTenuto-Run: {run['id']}"
     git.commit(workspace.root, [*_changes(workspace, folder, run["id"]), *_documents(workspace.root, folder)], message)
 
 

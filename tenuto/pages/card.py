@@ -365,9 +365,9 @@ def failure(view: RunPage, site: Site) -> h.Node:
     if run["phase"] != "ended" or not left:
         return None
     return band(
-        "you",
+        "bad",
         "alone",
-        h.strong["It ended well, and something is left open. "],
+        h.strong["Not everything in it was done. "],
         "; ".join(f"{words}: {', '.join(names)}" for words, names in left),
     )
 

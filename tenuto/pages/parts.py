@@ -86,6 +86,9 @@ STATES: dict[str, State] = {
     "blocked": State("bad", "blocked", "blocked"),
     "completed": State("well", "check", "completed"),
     "graduated": State("well", "check", "graduated"),
+    "completed with failures": State("bad", "alone", "completed with failures"),
+    "poc-complete with failures": State("bad", "alone", "proof of concept done, with failures"),
+    "graduated with failures": State("bad", "alone", "graduated with failures"),
     "cancelled": State("idle", "cross", "cancelled"),
     "failed": State("bad", "cross", "failed"),
     # what a step, an attempt or an item may be besides

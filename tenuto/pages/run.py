@@ -98,8 +98,6 @@ def state_in_words(view: RunPage) -> State:
         return STATES["stalled"] if view["driven"]["by"] == "nobody" and not view["is_past"] else known
     if view["waiting"] and view["waiting"]["kind"] == "question":
         return State("you", "question", "asks you")
-    if run["phase"] == "ended" and any(run["open_ends"].values()):
-        return State("you", known.mark, f"{known.words}, with open ends")
     if known.tone == "well" and refuted:
         return State(known.tone, known.mark, f"{known.words}, {counted(refuted, 'claim')} refuted on the way")
     return known

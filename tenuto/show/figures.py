@@ -31,7 +31,8 @@ from tenuto.core.times import between
 from tenuto.errors import TenutoError
 from tenuto.metrics import Forecast, figures, forecast, history
 from tenuto.show.measures import amount
-from tenuto.show.runs import load, past_runs, recorded
+from tenuto.show.runs import listed_run, load, past_runs, recorded
+from tenuto.show.views import run_view
 
 if TYPE_CHECKING:
     from tenuto.core.records.run import Attempt, Run
@@ -144,7 +145,7 @@ def _group(name: str, mine: Sequence[RunSummary]) -> GroupView:
         "name": name,
         "runs": len(mine),
         "unknown": len(mine) - len(known),
-        "well": sum(1 for one in mine if one["status"] in WELL),
+        "well": sum(1 for one in mine if listed_run(one)["status"] in WELL),
         "failed": sum(1 for one in mine if one["status"] == "failed"),
         "attempts": sum(one["attempts"] for one in known),
         "refuted": sum(one["refuted"] for one in known),
@@ -232,7 +233,8 @@ def figures_csv(workspace: Workspace) -> str:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(("run", "name", "pipeline", "status", "created_at", "updated_at", *_PLAIN))
     for one in _summaries(workspace):
-        told = (one["id"], one["name"], one["pipeline"]["name"], one["status"], one["created_at"], one["updated_at"])
+        status = listed_run(one)["status"]
+        told = (one["id"], one["name"], one["pipeline"]["name"], status, one["created_at"], one["updated_at"])
         known: Mapping[str, object] = {**one["figures"]} if "figures" in one else {}
         writer.writerow([*map(_cell, told), *("" if known.get(field) is None else known[field] for field in _PLAIN)])
     return text.getvalue()
@@ -296,7 +298,7 @@ def _side(run: Run) -> SideView:
     found = figures(run)
     return {
         "run": run["id"],
-        "status": run["status"],
+        "status": run_view(run)["status"],
         "pipeline": run["pipeline"]["name"],
         "attempts": found["attempts"],
         "retries": found["retries"],

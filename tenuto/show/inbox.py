@@ -14,11 +14,12 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from tenuto.core.records.run import Status, Waits
+from tenuto.core.records.run import ShownStatus, Status, Waits
 from tenuto.core.status import ENDED, EVERY, OVER, RESTING, UNDER_WAY
 from tenuto.core.times import iso, milliseconds
 from tenuto.errors import BadInput
 from tenuto.ports import Progress, RunFigures
+from tenuto.show.runs import listed_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -47,7 +48,7 @@ class InboxEntry(TypedDict):
     name: str
     summary: str
     pipeline: str
-    status: Status
+    status: ShownStatus
     position: str | None
     created_at: str
     updated_at: str
@@ -158,7 +159,7 @@ def _entry(workspace: Workspace, summary: RunSummary, needs: Need | None = None)
         "name": summary["name"],
         "summary": summary["summary"],
         "pipeline": summary["pipeline"]["name"],
-        "status": summary["status"],
+        "status": listed_run(summary)["status"],
         "position": summary["position"],
         "created_at": summary["created_at"],
         "updated_at": summary["updated_at"],

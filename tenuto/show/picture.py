@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 MARKS = {
     "completed": "\u2713",
     "success": "\u2713",
+    "poc-complete": "\u2713",
+    "graduated": "\u2713",
+    "completed with failures": "\u2717",
+    "poc-complete with failures": "\u2717",
+    "graduated with failures": "\u2717",
     "failed": "\u2717",
     "lost": "\u2717",
     "running": "\u25cf",

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from tenuto.core.status import shown_status
 from tenuto.errors import NotFound
+from tenuto.ports import RunOutline
 from tenuto.show.measures import CAP
 from tenuto.show.sentences import progress_line, sentence
 from tenuto.show.views import ArtifactView, RunView, artifact_view, run_view
@@ -20,7 +22,7 @@ from tenuto.show.waiting import Surroundings, WaitingView, waiting_view
 if TYPE_CHECKING:
     from tenuto.core.pipeline.records import Pipeline
     from tenuto.core.records.events import Event
-    from tenuto.core.records.run import Artifact, Attempt, Memory, Repo, Run
+    from tenuto.core.records.run import Artifact, Attempt, Memory, Repo, Run, ShownStatus
     from tenuto.ports import Reader, RunSummary
     from tenuto.workspace.workspace import Workspace
 
@@ -45,6 +47,10 @@ class Recorded(TypedDict):
     run: str
     count: int  # of all its events
     events: list[RecordedEvent]
+
+
+class ListedRun(RunOutline):
+    status: ShownStatus
 
 
 class LookView(TypedDict):
@@ -163,14 +169,19 @@ def gone_on_from(run: Run) -> list[str]:
 
 def summaries(
     workspace: Workspace, statuses: Collection[str] = (), dialect: str = "", limit: int = 0
-) -> list[RunSummary]:
+) -> list[ListedRun]:
     """Newest first. `limit` 0: all. A status is looked for in all of them; otherwise the journal counts."""
     if not has_journal(workspace):
         return []
     with workspace.journal.read() as reader:
         known = reader.runs(dialect=dialect, limit=-1 if statuses or not limit else limit)
-    fitting = [one for one in known if not statuses or one["status"] in statuses]
+    listed = [listed_run(one) for one in known]
+    fitting = [one for one in listed if not statuses or one["status"] in statuses]
     return fitting[:limit] if limit else fitting
+
+
+def listed_run(summary: RunSummary) -> ListedRun:
+    return {**summary, "status": shown_status(summary["status"], summary.get("open_ends", 0))}
 
 
 def past_runs(workspace: Workspace, most: int) -> Iterator[Run]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from tenuto.core.pipeline.results import handed_in
-from tenuto.core.status import RESTING, UNDER_WAY, blocked_view, open_ends, waits_for
+from tenuto.core.status import RESTING, UNDER_WAY, blocked_view, count_open_ends, open_ends, shown_status, waits_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         OpenEnds,
         Run,
         Said,
-        Status,
+        ShownStatus,
         Visit,
         Waiting,
     )
@@ -133,7 +133,7 @@ class RunView(TypedDict):
     name: str
     request: str
     summary: str
-    status: Status
+    status: ShownStatus
     phase: Phase
     pipeline: str
     is_bound: bool  # to a checked definition; otherwise it is led by hand
@@ -172,13 +172,14 @@ class RunView(TypedDict):
 
 def run_view(run: Run, pipeline: Pipeline | None = None) -> RunView:
     settings, fork, failure = run["settings"], run["extra"].get("fork"), run["failure"]
+    ends = open_ends(run)
     crew = settings.get("crew", {})
     return {
         "run": run["id"],
         "name": run["name"],
         "request": run["request"],
         "summary": run["summary"],
-        "status": run["status"],
+        "status": shown_status(run["status"], count_open_ends(ends)),
         "phase": phase_of(run["status"]),
         "pipeline": run["pipeline"]["name"],
         "is_bound": run["pipeline"]["hash"] is not None,
@@ -213,7 +214,7 @@ def run_view(run: Run, pipeline: Pipeline | None = None) -> RunView:
         "waiting": waits_for(run),
         "blocked": blocked_view(run, run["blocked"]) if run["blocked"] else None,
         "failure": {"step": failure["step"], "error": failure["error"]} if failure else None,
-        "open_ends": open_ends(run),
+        "open_ends": ends,
         "branch": settings.get("branch", ""),
         "stash": settings.get("stash", ""),
     }
@@ -245,11 +246,6 @@ def attempt_view(name: str, attempt: Attempt) -> AttemptView:
         "ended_at": attempt["ended_at"],
         "usage": attempt["usage"],
     }
-
-
-def ended_as(view: RunView) -> str:
-    """Its status, and whether something is left open."""
-    return f"{view['status']}, with open ends" if any(view["open_ends"].values()) else view["status"]
 
 
 def is_in_flight(attempt: AttemptView) -> bool:

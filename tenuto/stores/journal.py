@@ -11,7 +11,7 @@ A turn cannot do this. It shows in files what it committed, and no file may tell
 
 from __future__ import annotations
 
-from tenuto.core.status import ENDED, LONGEST_LINE, waits_in_short
+from tenuto.core.status import ENDED, LONGEST_LINE, count_open_ends, open_ends, waits_in_short
 from tenuto.encoding import HASHING
 
 TYPE_CHECKING = False
@@ -118,10 +118,11 @@ def summarize(run: Run) -> RunSummary:
         "waits": waits_in_short(run),
         "progress": _progress(run),
         "error": run["failure"]["error"].strip().partition("\n")[0][:LONGEST_LINE] if run["failure"] else "",
+        "open_ends": count_open_ends(open_ends(run)),
     }
 
 
-LATER = ("figures", "waits", "progress", "error")
+LATER = ("figures", "waits", "progress", "error", "open_ends")
 """What summaries of earlier versions do not have."""
 
 

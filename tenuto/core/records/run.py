@@ -32,6 +32,9 @@ Status = Literal[
     "poc-complete",
     "graduated",
 ]
+ShownStatus = Literal[
+    Status, "completed with failures", "poc-complete with failures", "graduated with failures"
+]  # what everybody is told; the status itself is what rules ask for
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped"]
 Verdict = Literal["DONE", "NEEDS_REVISION", "ERROR"]
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from tenuto.core.pipeline.params import as_text, describe
-from tenuto.core.status import BADLY
+from tenuto.core.status import BADLY, FAILED_IN_PART
 from tenuto.encoding import dumps, pretty
 from tenuto.entrypoints.cli.frame import Answer, Command, load, open_existing, open_here, run_argument
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, say, when
@@ -22,7 +22,7 @@ from tenuto.show import runs
 from tenuto.show.measures import Measures, amount, amounts, measures, span
 from tenuto.show.runs import cap_of, gone_on_from, left_out
 from tenuto.show.runs import look as look_at
-from tenuto.show.views import RunView, ended_as, is_in_flight, run_view
+from tenuto.show.views import RunView, is_in_flight, run_view
 from tenuto.show.waiting import set_words
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ _LEVELS = {
 @click.option(
     "--exit-code",
     is_flag=True,
-    help="End with 5 when the run waits for a person, with 1 when it failed, with 7 when it left something open.",
+    help="End with 5 when the run waits for a person, with 1 when it failed, or is completed with failures.",
 )
 def status(run: str | None, exit_code: bool) -> Answer:
     """Where a run stands and what it waits for."""
@@ -275,6 +275,7 @@ def status(run: str | None, exit_code: bool) -> Answer:
     skipped = left_out(workspace, record)
     data = {
         **record,
+        "status": view["status"],
         "gates": level,
         "open_ends": view["open_ends"],
         "left_out": skipped,
@@ -284,14 +285,12 @@ def status(run: str | None, exit_code: bool) -> Answer:
 
 
 def exit_status(view: RunView) -> int:
-    """5: it waits for a person; 1: it failed; 7: it is completed, and something is left open."""
-    if view["phase"] == "waiting":
-        return 5
-    return 1 if view["status"] in BADLY else 7 if any(view["open_ends"].values()) else 0
+    """5: it waits for a person; 1: it failed, or something in it did."""
+    return 5 if view["phase"] == "waiting" else int(view["status"] in (*BADLY, *FAILED_IN_PART))
 
 
 def _parts(view: RunView, level: str, left_out: list[str]) -> Iterator[Part]:
-    yield Heading(f"{view['run']}: {ended_as(view)}")
+    yield Heading(f"{view['run']}: {view['status']}")
     if view["summary"] or view["name"] != view["run"]:
         yield f"  {view['summary'] or view['name']}"
     yield f"  pipeline {view['pipeline'] or '-'}, driven by {view['driver']}, mode {view['mode']}"
@@ -376,14 +375,14 @@ def _counts(view: RunView) -> Iterator[Part]:
 def ended(run: Run) -> Answer:
     """How a run rests, and the exit status that says so."""
     view = run_view(run)
-    lines: list[Part] = [f"{view['run']}: {ended_as(view)}"]
+    lines: list[Part] = [f"{view['run']}: {view['status']}"]
     if view["waiting"]:
         lines += _resting(view, view["waiting"])
     if view["phase"] == "ended":
         lines += _left(view, run)
     if view["status"] in BADLY:
         lines.append(f"ERROR: {view['failure']['error'] if view['failure'] else 'cancelled'}")
-    return Answer(run, lines, exit_status(view))
+    return Answer({**run, "status": view["status"], "open_ends": view["open_ends"]}, lines, exit_status(view))
 
 
 def _resting(view: RunView, waiting: Waiting) -> Iterator[str]:

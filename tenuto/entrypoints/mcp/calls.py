@@ -29,7 +29,7 @@ from tenuto.workspace.guard import is_in_attempt
 if TYPE_CHECKING:
     from tenuto.core.records.run import Waiting
     from tenuto.engine.guided import Work
-    from tenuto.ports import RunSummary
+    from tenuto.show.runs import ListedRun
     from tenuto.show.waiting import WaitingView
     from tenuto.workspace.workspace import Workspace
 
@@ -391,7 +391,7 @@ def list_(workspace: Workspace, a: Arguments) -> Record:
     return {"runs": [_summary(one) for one in fitting], "current": runs.current(workspace)}
 
 
-def _summary(one: RunSummary) -> Record:
+def _summary(one: ListedRun) -> Record:
     return {
         "run": one["id"],
         "name": one["name"],
