@@ -5,7 +5,7 @@ PYTHON_HERE := $(VENV)/bin/python
 JOBS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pictures test test-all lint bench prove lock clean
+.PHONY: help demo docs dist pictures test test-all lint bench prove lock clean
 
 help:
 	@echo 'make demo      watch a run from request to result, on this machine, without a model'
@@ -15,6 +15,8 @@ help:
 	@echo 'make bench     the figures, side by side with the limits and the peers'
 	@echo 'make prove     the promises, in full (long)'
 	@echo 'make pictures  the pictures of the pages, taken of the demo in chromium'
+	@echo 'make docs      the documentation as a site with a search, in build/site'
+	@echo 'make dist      what a version is made of, built and checked, in dist/'
 	@echo 'make lock      renew constraints.txt'
 	@echo 'make clean     remove .venv, .venvs, .agent-programs and caches'
 
@@ -57,6 +59,16 @@ pictures:
 	@scripts/set-up dev
 	@scripts/system-tools
 	@$(PYTHON_HERE) scripts/pictures $(ARGS)
+
+docs:
+	@scripts/set-up dev
+	@$(PYTHON_HERE) scripts/site $(ARGS)
+
+dist:
+	@scripts/set-up dev
+	@rm -rf dist
+	@$(PYTHON_HERE) -m build --no-isolation
+	@$(PYTHON_HERE) -m twine check --strict dist/*
 
 lock:
 	@scripts/set-up dev
