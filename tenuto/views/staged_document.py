@@ -297,9 +297,10 @@ def files(run: Run) -> Json:
     """phase -> path, of what was recorded: by our commands, and by others in the file itself."""
     shown: Json = {}
     for artifact in run["artifacts"].values():
-        step = artifact["step"]
-        named = artifact["path"].rpartition("/")[2].startswith(f"{step}-")
-        if step is not None and (named or step not in shown):
+        output = artifact["path"].rpartition("/")[2]
+        # A file that is named after a phase is that phase's output, whatever the run did when it was stored.
+        step = phase_of_file(output) if phase_of_file(output) in run["steps"] else artifact["step"]
+        if step is not None and (output.startswith(f"{step}-") or step not in shown):
             shown[step] = artifact["path"]
     theirs = run["extra"].get(name, {}).get("files")
     for phase, path in theirs.items() if isinstance(theirs, dict) else ():

@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tenuto.core.records.commands import AbsorbEdit, Command
+    from tenuto.core.records.commands import AbsorbEdit, Command, StoreArtifact
     from tenuto.core.records.run import Json, Run
     from tenuto.ports import Render, View
     from tenuto.workspace.workspace import Turn
@@ -186,8 +186,14 @@ def look_before_first_write(turn: Turn, run: Run, view: View, tree: str, path: s
     return found
 
 
-def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifact: str = "") -> None:
-    """Somebody edited an artifact's file, or wrote one: theirs becomes the artifact before it is replaced or read."""
+def absorb_artifact(
+    turn: Turn, run: Run, path: str, incoming: str = "", artifact: str = "", step: str | None = None
+) -> None:
+    """Somebody edited an artifact's file, or wrote one: theirs becomes the artifact before it is replaced or read.
+
+    `artifact`, `step`: what it is, and of which step, where the run does not know it. A text does not move to the step
+    in which it was edited.
+    """
     known = next((item for item in run["artifacts"].items() if item[1]["path"] == path), None)
     root = turn.workspace.root_of(tree_of(run))
     file = open_file(root, path) if root else None
@@ -216,9 +222,16 @@ def absorb_artifact(turn: Turn, run: Run, path: str, incoming: str = "", artifac
     finally:
         os.close(file)
     name = known[0] if known else artifact or path
-    turn.do(
-        run["id"], {"do": "StoreArtifact", "name": name, "path": path, "sha256": sha, "size": size, "by": "external"}
-    )
+    theirs: StoreArtifact = {
+        "do": "StoreArtifact",
+        "name": name,
+        "path": path,
+        "sha256": sha,
+        "size": size,
+        "by": "external",
+    }
+    of = known[1]["step"] if known else step
+    turn.do(run["id"], {**theirs, "step": of} if of is not None else theirs)
     turn.tx.remember(key, (sha, None, run["id"], run["version"]))
 
 

@@ -253,7 +253,7 @@ class Turn:
         self, name: str, artifact: str, path: str, sha: str, size: int, content: bytes | str, where: Where
     ) -> list[Event]:
         run = self.existing(name)
-        absorb_artifact(self, run, path, sha)
+        absorb_artifact(self, run, path, sha, artifact, where.get("step"))
         self.artifacts[path] = (name, sha, content)
         return self.do(name, _store_artifact(artifact, path, sha, size, where))
 

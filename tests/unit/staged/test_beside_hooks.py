@@ -105,6 +105,19 @@ def test_a_review_that_counts_for_the_hook_only_is_refused_by_name_and_a_clear_o
     assert repository.staged.read()["currentPhase"] == "4.2"
 
 
+def test_the_review_that_mended_a_move_is_none_of_the_phase_that_it_led_to(repository: Repository) -> None:
+    """The hook's text lies in the file of 2.3 while the task stands in 4.2: it is still the output of 2.3."""
+    repository.staged.init("task", pipelineProfile="minimal")
+    walk_as_hook(repository, "2.3")
+    agent_writes(repository, "2.3", {"status": "approved", "issues": [{"severity": "LOW", "issue": "a name"}]})
+    hook_moves_on(repository)
+    repository.staged.record_output("2.3", APPROVED)
+    assert "4.2" not in repository.staged.read()["files"]
+    with pytest.raises(Refused, match="review"):
+        repository.staged.advance()
+    assert repository.staged.read()["currentPhase"] == "4.2"
+
+
 def test_a_review_that_is_recorded_before_its_phase_lets_no_hook_pass(repository: Repository) -> None:
     repository.staged.init("task", pipelineProfile="minimal")
     for phase in ("0", "2.1", "2.3"):
