@@ -22,6 +22,7 @@ from tenuto.views.feature_state import (
     phase_of,
     phase_of_agent,
     resume_context,
+    shown_status,
     task_status,
     tasks,
 )
@@ -121,7 +122,8 @@ def task_changed(turn: Turn, run: Run, payload: Json) -> None:
     else:
         if status is None:
             status = run["items"][key]["status"]
-            turn.workspace.warn(f"task_update: newStatus {payload.get('newStatus')!r} is no status: it stays {status}")
+            given = f"newStatus {payload['newStatus']!r} is no status" if "newStatus" in payload else "no newStatus"
+            turn.workspace.warn(f"task_update: {given}: it stays {shown_status(status)}")
         turn.do(run["id"], {"do": "ChangeItem", "item": key, "status": status, "files": files, "reported_at": reported})
     following = find_task(run, payload["nextTaskId"]) if payload.get("nextTaskId") is not None else None
     if payload.get("nextTaskId") is not None and following is None:

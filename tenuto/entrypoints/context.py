@@ -5,6 +5,7 @@
     tenuto context -                                   commands on standard input, one per line; one that its line
                                                        leaves unfinished goes on below, up to an empty line
     tenuto context 'STORE phase: spec' --content-file spec.md
+    tenuto context 'STORE phase: spec' < spec.md
     tenuto context --json LIST
 
 Prints the seed's blocks; an error prints STATUS: error and its text, and the exit status is 1. After an error
@@ -24,11 +25,12 @@ from tenuto.dialects.context.language import (
     find_content,
     goes_on,
     is_whole,
+    lacks_content,
     opens_command,
     parse,
     split,
 )
-from tenuto.entrypoints.speak import open_here
+from tenuto.entrypoints.speak import is_piped, open_here
 from tenuto.errors import BadInput, SchemaSkew, TenutoError
 
 TYPE_CHECKING = False
@@ -49,6 +51,8 @@ def main(words: list[str]) -> int:
         words, as_json, content_file = _options(words)
     except BadInput as error:
         return _say_error(error, "--json" in words)
+    if not words and is_piped():
+        words = ["-"]
     if words in (["--help"], ["-h"], []):
         sys.stdout.write(
             f"{_HELP}\n\n" + "".join(f"    {usage}\n" for usage in (form["usage"] for form in COMMANDS.values()))
@@ -161,6 +165,8 @@ def _commands(words: list[str], content_file: str, workspace: Workspace) -> Iter
         return
     texts = words if len(words) > 1 and all(_is_command(word) for word in words) else [" ".join(words)]
     commands = [command for text in texts for command in split(text)]
+    if content_file != "-" and is_piped():
+        content_file = _fed(commands, content_file)
     if content_file == "-":
         with spooled(sys.stdin.buffer, workspace.state) as file:
             for command in commands or [""]:
@@ -168,6 +174,17 @@ def _commands(words: list[str], content_file: str, workspace: Workspace) -> Iter
         return
     for command in commands or [""]:
         yield command, content_file
+
+
+def _fed(commands: list[str], content_file: str) -> str:
+    """What is piped in beside a command is the content that its STORE lacks; no other command has a use for it."""
+    if len(commands) == 1 and not content_file and lacks_content(commands[0]):
+        return "-"
+    raise BadInput(
+        "usage",
+        "Standard input is read by: tenuto context -, and by one STORE without content. Nothing was done;"
+        " </dev/null where it is not meant for this command",
+    )
 
 
 def _is_command(word: str) -> bool:

@@ -17,10 +17,10 @@ Hot commands load this module, so it imports nothing heavy.
 
 from __future__ import annotations
 
-import posix
 import sys
 
 from tenuto.encoding import NotJson, dumps, loads_strict
+from tenuto.entrypoints.speak import is_fed
 from tenuto.errors import BadInput
 
 TYPE_CHECKING = False
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     Kind = Literal["text", "word", "json", "object", "texts", "file", "switch", "flag"]
 
 _LONGEST = 1 << 26  # bytes on standard input
-_PATIENCE = 500  # milliseconds that a silent pipe is listened to, where nothing is missing
 _HELP = ("--help", "-h")
-_TYPE, _PIPE, _FILE, _SOCKET = 0o170000, 0o010000, 0o100000, 0o140000  # of a file's mode
 
 
 class Option:
@@ -394,19 +392,4 @@ def _piped(is_needed: bool) -> bytes | None:
     A program that starts others often leaves them a pipe that it never writes to and never closes. Such a pipe is read
     to its end only where the command lacks something.
     """
-    try:
-        number = sys.stdin.fileno()
-        kind = posix.fstat(number).st_mode & _TYPE
-    except (OSError, ValueError):  # a stream inside this process
-        return None
-    if kind not in (_PIPE, _FILE, _SOCKET):
-        return None
-    if kind != _FILE and not is_needed:
-        import select
-
-        poll = select.poll()
-        poll.register(number, select.POLLIN)
-        if not poll.poll(_PATIENCE):
-            sys.stderr.write("tenuto: nothing comes on standard input, so it was not read (`-` waits for it)\n")
-            return None
-    return _everything()
+    return _everything() if is_fed(is_needed) else None

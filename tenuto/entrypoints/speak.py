@@ -269,3 +269,40 @@ class MaskedBytes:
 
     def write(self, body: bytes) -> int:
         return int(self._stream.write(self._secrets.body(bytes(body))))
+
+
+# ---- what is piped in ------------------------------------------------------
+
+
+_PATIENCE = 500  # milliseconds that a silent pipe is listened to, where nothing is missing
+_TYPE, _PIPE, _FILE, _SOCKET = 0o170000, 0o010000, 0o100000, 0o140000  # of a file's mode
+
+
+def is_piped() -> bool:
+    """Whether something stands on standard input; it is left there."""
+    if not is_fed(False):
+        return False
+    from io import BufferedReader
+
+    stream = sys.stdin.buffer
+    return isinstance(stream, BufferedReader) and bool(stream.peek(1).strip())
+
+
+def is_fed(is_needed: bool) -> bool:
+    """Whether standard input is to be read: a file or a pipe on which something comes, also only its end."""
+    try:
+        number = sys.stdin.fileno()
+        kind = posix.fstat(number).st_mode & _TYPE
+    except (OSError, ValueError):  # a stream inside this process
+        return False
+    if kind not in (_PIPE, _FILE, _SOCKET):
+        return False
+    if kind != _FILE and not is_needed:
+        import select
+
+        poll = select.poll()
+        poll.register(number, select.POLLIN)
+        if not poll.poll(_PATIENCE):
+            sys.stderr.write("tenuto: nothing comes on standard input, so it was not read (`-` waits for it)\n")
+            return False
+    return True

@@ -171,6 +171,11 @@ def _feature(run: Run, place: Json) -> Json:
     return shown
 
 
+def shown_status(status: str) -> str:
+    """Of a task, in the words of the file, which knows three."""
+    return _TASK_SHOWN.get(status, "pending")
+
+
 def pause(run: Run) -> tuple[str, str]:
     """Since when, and why; ("", "") while it goes on."""
     resume = run["resume"]
@@ -233,7 +238,7 @@ def task(key: str, item: Item, place: int = 0) -> Json:
     if "depends_on" in item["extra"] and "wave" in item["extra"]:  # as an engine read it from a plan
         item = {**item, "extra": {}}
     number = item["extra"].get("id", int(key) if key.isdecimal() else place or key)
-    shown: Json = {"id": number, "description": item["title"], "status": _TASK_SHOWN.get(item["status"], "pending")}
+    shown: Json = {"id": number, "description": item["title"], "status": shown_status(item["status"])}
     shown.update((k, v) for k, v in item["extra"].items() if k not in shown)
     return shown
 

@@ -8,6 +8,8 @@ empty.
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from tenuto.entrypoints import feature, flow, hook_declare, staged
 from tenuto.entrypoints.launch import answer
 from tenuto.entrypoints.options import Command
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS: dict[str, dict[str, Command]] = {
     "flow": flow.TAKES,
     "staged": staged.TAKES,
@@ -215,3 +218,47 @@ def test_a_stream_without_a_descriptor_is_read_when_it_is_asked_for(monkeypatch:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"agent": "a"}')))
     call = read_call("flow", "command", flow.TAKES, ["update_completion", "-"], "")
     assert call is not None and call.fields == {"agent": "a"}
+
+
+# ---- the commands of `tenuto context` are a language of their own; what is piped in is read the same way --------
+
+
+def piped(folder: Path, text: str, *words: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tenuto", "context", *words],
+        cwd=folder,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["LIST"], '{"filter": "x"}'),
+        (["PAUSE reason: r"], '{"recommendations": "wait"}'),
+        (["STORE phase: spec content: here"], "and there"),
+        (["--content-file", "spec.md", "STORE phase: spec"], "and there"),
+        (["STORE phase: spec", "STORE phase: architect"], "whose?"),
+    ],
+)
+def test_what_is_piped_in_beside_a_context_command_is_not_dropped(words: list[str], text: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "spec.md").write_text("# Spec\n")
+    assert piped(tmp_path, "", "INIT task: t")[0] == 0
+    before = contents(tmp_path / "docs")
+    status, out = piped(tmp_path, text, *words)
+    assert status == 1 and "ERROR: Standard input is read by: tenuto context -" in out
+    assert contents(tmp_path / "docs") == before
+
+
+def test_a_store_without_content_and_a_call_without_words_take_what_is_piped_in(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert piped(tmp_path, "INIT task: t\nSTART_PHASE phase: architect\n")[0] == 0
+    assert piped(tmp_path, "# Design\n", "STORE phase: architect")[0] == 0
+    assert (tmp_path / "docs/orchestrator/context/tasks/t/architect.md").read_text() == "# Design\n"
+    assert piped(tmp_path, "\n", "END_PHASE phase: architect status: success")[0] == 0

@@ -529,7 +529,7 @@ def _pipeline(case: Case) -> Pipeline:
         raise Refused(
             "no-pipeline",
             f"run {case.run['id']} is driven by hand; no pipeline is bound to it",
-            "tenuto run --pipeline NAME",
+            f"tenuto resume {case.run['id']} ends a rest or a failure; tenuto run --pipeline NAME begins a driven run",
         )
     return case.pipeline
 

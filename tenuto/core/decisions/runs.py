@@ -123,7 +123,10 @@ def resume(case: Case, c: commands.Resume) -> list[Event]:
         reason = paused["reason"] if paused else ""
         return [
             new_event.failed(
-                case.command, step=paused["step"] if paused else None, error=f"rejected: {reason}", context=None
+                case.command,
+                step=paused["step"] if paused else None,
+                error=f"rejected: {reason}",
+                context={"decision": "reject"},
             )
         ]
     if run["status"] == "parked" and not c.get("early"):

@@ -264,6 +264,15 @@ def is_whole(text: str) -> bool:
     return all(key in given for key in form["required"])
 
 
+def lacks_content(text: str) -> bool:
+    """Whether it is a STORE whose content is not in it."""
+    try:
+        name, rest = _command_name(unwrap(text))
+    except BadInput:
+        return False
+    return name == "STORE" and not find_content(unwrap(text))[1] and "graduate" not in rest.lower()
+
+
 def goes_on(head: str, line: str) -> bool:
     """Whether a line below an unfinished command belongs to it: it begins with one of its keys, or goes on with a
     free text."""

@@ -246,8 +246,12 @@ def _answer(turn: Turn, run: Run, word: str, feedback: str) -> Command:
         }
     turn.workspace.person("let a paused task go on", False, run)
     if run["status"] == "blocked" and word in ("retry", "reject"):
-        return {"do": "Unblock"} if word == "retry" else {"do": "Fail", "error": "rejected: blocked"}
+        return {"do": "Unblock"} if word == "retry" else _rejected()
     return {"do": "Resume", "decision": word}
+
+
+def _rejected() -> Command:
+    return {"do": "Fail", "error": "rejected: blocked", "context": {"decision": "reject"}}
 
 
 def _continue_from(run: Run, word: str, gate: str, from_phase: str | None) -> str:

@@ -18,6 +18,7 @@ from tenuto.show.views import run_view
 if TYPE_CHECKING:
     from tenuto.core.records.commands import Command as CoreCommand
     from tenuto.core.records.run import Run, Waiting
+    from tenuto.workspace.workspace import Workspace
 
 SET_HELP = "A field of the gate's form; several takes several, or parts with commas."
 
@@ -91,8 +92,11 @@ def resume(
     from tenuto.workspace.settings import read_settings
 
     workspace = open_existing()
+    run_id = chosen(workspace, run)
+    if not run_view(workspace.load(run_id))["is_bound"]:
+        return _resume_by_hand(workspace, run_id)
     trust_all(workspace, "resume", trusted)
-    run_id, settings = chosen(workspace, run), read_settings(workspace.root)
+    settings = read_settings(workspace.root)
     if new_settings:
         take_settings(workspace, run_id)
     roster = None if no_drive else roster_of(workspace, settings, agent, (), run_id)
@@ -117,6 +121,15 @@ def resume(
     if roster is None:
         return ended(workspace.load(run_id))
     return drive(workspace, run_id, roster)
+
+
+def _resume_by_hand(workspace: Workspace, run: str) -> Answer:
+    """No pipeline is bound to it, so nothing is driven: its rest ends, and whoever leads it goes on."""
+    from tenuto.engine.gates import command
+
+    status = workspace.load(run)["status"]
+    go_on: CoreCommand = {"do": "Unblock"} if status == "blocked" else {"do": "Resume", "decision": "retry"}
+    return _standing(command(workspace, run, go_on), ", led by hand")
 
 
 @click.command(

@@ -185,7 +185,14 @@ def _gate_decided(run: Run, event: GateDecided) -> Entry:
 
 
 def _failed(event: Failed) -> Entry:
-    return "Task Failed", {"Phase": event["step"], "Reason": event["error"], "Status": "failed"}
+    context = event["context"]
+    decision = context.get("decision") if isinstance(context, dict) else None
+    return "Task Failed", {
+        "Action": f"RESUME decision: {decision}" if decision else None,
+        "Phase": event["step"],
+        "Reason": event["error"],
+        "Status": "failed",
+    }
 
 
 def _artifact_stored(run: Run, event: ArtifactStored) -> Entry | None:

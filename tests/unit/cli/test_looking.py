@@ -288,3 +288,15 @@ def test_a_name_with_half_a_character_is_nobodys(say: Say, run: str) -> None:
     for command in ("memory", "status", "history"):
         told = say(command, "dark\udcff")
         assert told.status == 3 and "Traceback" not in told.err, told.err
+
+
+def test_a_task_that_is_led_by_hand_goes_on_without_an_agent(say: Say, repository: Path) -> None:
+    """No pipeline is bound to it, so nothing is driven; advance names this command where a task has failed."""
+    staged = tenuto.open(str(repository)).staged
+    staged.init("by hand", pipelineProfile="minimal")
+    staged.record_failure("it broke")
+    told = say("resume", "by-hand")
+    assert (told.status, told.out) == (0, "by-hand: running, led by hand\n")
+    state = staged.read()
+    assert state is not None and state["status"] == "in_progress"
+    assert "tenuto resume by-hand" in say("retry", "by-hand", "0").err
