@@ -145,11 +145,8 @@ class _Player:
         self.say({"do": "PlanVisit", "items": items, "findings": [{"text": f"task {name}"} for name in chosen]})
 
     def _decide(self, step: str) -> None:
+        """A gate that was never decided stays open, as it is in a run that waits there."""
         found = next((one for one in self.decisions if one["step"] == step or one["name"] == step), None)
-        if found is None:
-            self.stopped = f"it would wait for a person in {step}: no decision is recorded"
-            return
-        self.decisions.remove(found)
         gate = next(one["gate"] for one in self.pipeline["steps"] if one["id"] == step and one["kind"] == "gate")
         self.say(
             {
@@ -160,6 +157,10 @@ class _Player:
                 "fields": gate.get("fields", {}),
             }
         )
+        if found is None:
+            self.stopped = f"it would wait for a person in {step}: no decision is recorded"
+            return
+        self.decisions.remove(found)
         self.say(
             {
                 "do": "DecideGate",

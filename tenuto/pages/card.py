@@ -7,20 +7,21 @@ and with which command the same is done at a terminal. A file that has changed s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import htpy as h
 
 from tenuto.pages import addresses, documents
-from tenuto.pages.parts import Tone, band, command, counted, hidden, mark, moment, short_hash, state_of
+from tenuto.pages.parts import Tone, band, command, hidden, mark, moment, short_hash
+from tenuto.show.measures import amount
 
 if TYPE_CHECKING:
     from tenuto.core.records.run import AskedField
     from tenuto.pages.page import Site
-    from tenuto.show.changes import DiffView, GateFile
+    from tenuto.show.changes import DecisionView, DiffView, GateFile
     from tenuto.show.run_page import RunPage
-    from tenuto.show.waiting import AnswerView, WaitingView
+    from tenuto.show.waiting import AnswerView, StillView, WaitingView
 
 Level = Literal["guarded", "signed", "isolated"]
 
@@ -50,7 +51,6 @@ _LEVELS: dict[Level, str] = {
     "isolated": "Isolated: agents of this run cannot write the journal, so no agent can decide for you.",
 }
 _MOST_EVENTS = 8
-_MOST_STARTS = 5
 
 
 def card(view: RunPage, site: Site, shown: Sequence[GateFile], level: Level) -> h.Node:
@@ -279,6 +279,8 @@ def _choice(one: AnswerView, is_locked: bool, level: Level) -> h.Element:
     events = one["events"]
     return h.div(class_=f"choice {tone}", role="group", aria_label=words)[
         h.p(class_="will")[h.strong[f"{words}: "], will(one)],
+        h.div(class_="row-of")[buttons],
+        command(one["command"]),
         h.details[
             h.summary["what would be recorded"],
             h.ul[(h.li[text] for text in events[:_MOST_EVENTS])],
@@ -286,42 +288,24 @@ def _choice(one: AnswerView, is_locked: bool, level: Level) -> h.Element:
         ]
         if events
         else None,
-        h.div(class_="row-of")[buttons],
-        command(one["command"]),
     ]
 
 
 def will(answer: AnswerView) -> str:
-    """What would follow, in words."""
+    """What would follow, in words, with what is left of each limit then."""
     if answer["refused"]:
         return f"not now: {answer['refused']}"
-    starts = [one["what"] or one["step"] for one in answer["due"] if one["act"] == "dispatch"]
-    others = [
-        f"{_ACTS.get(one['act'], one['act'])} {one['what'] or one['step']}"
-        for one in answer["due"]
-        if one["act"] != "dispatch"
-    ]
-    parts = []
-    if starts:
-        more = f" and {len(starts) - _MOST_STARTS} more" if len(starts) > _MOST_STARTS else ""
-        parts.append(f"starts {', '.join(starts[:_MOST_STARTS])}{more}")
-    parts += list(dict.fromkeys(others))[:3]
-    if not parts:
-        parts.append(
-            "the next gate opens"
-            if answer["status"] == "waiting_gate"
-            else f"the run is then {state_of(answer['status']).words}"
-        )
-    return "; ".join(parts)
+    return "; ".join([answer["told"], *(_left(answer["budget"]) if answer["due"] else ())])
 
 
-_ACTS = {
-    "ask": "asks for",
-    "do": "the engine does",
-    "plan": "reads the plan of",
-    "pause": "pauses for the limit of",
-    "wake": "waits until",
-}
+def _left(budget: Sequence[StillView]) -> Iterator[str]:
+    """Of the run's own limits; and of a step's, where next to nothing is left."""
+    for one in budget:
+        unit, where = one["unit"], f" of {one['step']}" if one["step"] else ""
+        if where and one["left"] > 0:
+            continue
+        of = f"{amount(unit, one['limit'])}{where}"
+        yield f"leaves {amount(unit, one['left'])} of {of}" if one["left"] >= 0 else f"passes the limit of {of}"
 
 
 def _commands(waiting: WaitingView) -> h.Element:
@@ -384,5 +368,49 @@ def _open_ends(found: Mapping[str, object]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def open_count(waiting: WaitingView) -> str:
-    return counted(len(waiting["shown"]), "document")
+# ---- what was decided
+
+
+def decisions(made: Sequence[DecisionView], run: str = "") -> h.Node:
+    """Each with its seal: who, how it was protected, which event records it, and the hashes that it rests on. `run`:
+    where its links lead; empty: nowhere, in a file of its own."""
+    if not made:
+        return None
+    return [
+        h.h2["Decisions", h.small[str(len(made))]],
+        h.ol(class_="list decided")[(_decided(one, run) for one in made)],
+    ]
+
+
+def _decided(one: DecisionView, run: str) -> h.Element:
+    words = _DECIDED.get(one["decision"], one["decision"])
+    tone, sign = _SIGNS.get(one["decision"], ("idle", "seal"))
+    number = f"event {one['seq']}"
+    by = f"gates {one['level']}" if one["level"] else "before gates were protected"
+    return h.li(class_=f"item {tone}")[
+        mark(sign),
+        h.p(class_="title")[f"{one['name']}: {words} by {one['who']}"],
+        h.div(class_="more")[
+            h.span[moment(one["at"])],
+            h.span[h.a(href=addresses.run(run, at=one["seq"]))[number] if run else number],
+            h.span[by],
+            h.span[f"signed by {one['signer']}"] if one["signer"] else None,
+            (h.span[_basename(shown["path"]), " ", short_hash(shown["sha256"])] for shown in one["shown"]),
+        ],
+        h.blockquote(class_="said lines")[one["feedback"]] if one["feedback"] else None,
+        h.p(class_="soft small")["; ".join(f"{name}: {value}" for name, value in one["answers"].items())]
+        if one["answers"]
+        else None,
+    ]
+
+
+def _basename(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+_DECIDED = {"approve": "approved", "reject": "rejected", "revise": "sent back"}
+_SIGNS: dict[str, tuple[Tone, str]] = {
+    "approve": ("well", "seal"),
+    "reject": ("bad", "cross"),
+    "revise": ("you", "again"),
+}

@@ -1,4 +1,5 @@
-"""Two runs side by side; and what another cap or another order would have made of one run's items.
+"""Two runs side by side; one run against an edited pipeline; another way from one of its steps; and what another cap
+or another order would have made of its items.
 
 Ghost bars are reckoned from measured lengths (show/score.py): the same items, dependencies and lengths.
 """
@@ -14,12 +15,14 @@ from tenuto.core.parts import is_refuted
 from tenuto.core.times import between
 from tenuto.pages import addresses
 from tenuto.pages.page import Page, Section, Site
-from tenuto.pages.parts import Column, Row, badge, command, counted, empty, hidden, mark, moment, state_of, table
+from tenuto.pages.parts import Column, Row, badge, band, command, counted, empty, hidden, mark, moment, state_of, table
 from tenuto.pages.run import kind
 from tenuto.pages.score import drawing, legend
 from tenuto.show.measures import money, number, span
 
 if TYPE_CHECKING:
+    from tenuto.engine.replay import Replay, Trace
+    from tenuto.show.figures import CompareView, ForkPreview
     from tenuto.show.run_page import RunPage
     from tenuto.show.score import GhostView
     from tenuto.show.views import AttemptView
@@ -39,18 +42,46 @@ class WhatIf(NamedTuple):
 
     asked: GhostView
     measured: GhostView
+    visits: Sequence[tuple[str, int]] = ()
+    """Those that have items: step and number."""
 
 
-def compare_page(
-    choices: Sequence[Choice], a: RunPage | None, b: RunPage | None, what_if: WhatIf | None, site: Site
-) -> Page:
-    sections = [Section("choose", _choose(choices, a, b))]
+class Replayed(NamedTuple):
+    """A run against a pipeline as its file is now."""
+
+    pipelines: Sequence[str]
+    """That can be chosen."""
+    pipeline: str
+    found: Replay | None = None
+    refused: str = ""
+
+
+class Comparison(NamedTuple):
+    choices: Sequence[Choice]
+    a: RunPage | None = None
+    b: RunPage | None = None
+    differences: CompareView | None = None
+    what_if: WhatIf | None = None
+    replayed: Replayed | None = None
+    fork: ForkPreview | None = None
+
+
+def compare_page(view: Comparison, site: Site) -> Page:
+    a, b = view.a, view.b
+    sections = [Section("choose", _choose(view.choices, a, b))]
     if a and b:
-        sections += [Section("both", _both(a, b)), Section("scores", [_score(a), _score(b)])]
+        differing = _differing(view.differences) if view.differences else None
+        sections += [Section("both", _both(a, b)), Section("differing", differing)]
+        sections.append(Section("scores", [_score(a), _score(b)]))
     elif a:
         sections += [Section("scores", _score(a))]
     if a:
-        sections += [Section("what-if", _what_if(a, what_if)), Section("another-way", _another_way(a, site))]
+        sections += [
+            Section("what-if", _what_if(a, view.what_if)),
+            Section("ghosts", _ghosts(view.what_if)),
+            Section("replay", _replay(a, view.replayed)),
+            Section("another-way", _another_way(a, view.fork, site)),
+        ]
     return Page("Compare", "compare", sections)
 
 
@@ -135,6 +166,8 @@ def _figures(a: RunPage, b: RunPage) -> list[tuple[str, str, str, float | None]]
 
 
 def _difference(more: float) -> str:
+    if more >= 900:
+        return f"{1 + more / 100:.0f} times"
     return "the same" if abs(more) < 0.5 else f"{more:+.0f} %"
 
 
@@ -189,26 +222,61 @@ def _score(page: RunPage) -> h.Node:
     ]
 
 
+_SHORT = 12  # characters of a hash
+
+
+def _differing(view: CompareView) -> h.Node:
+    """What was given to each, and what each made, where that is not the same."""
+    sides = view["sides"]
+    rows: list[Row] = [[name, a or "–", b or "–"] for name, a, b in view["params"]]
+    rows += [
+        [h.span(class_="mono small")[name], _seal(sides[0]["run"], name, a), _seal(sides[1]["run"], name, b)]
+        for name, a, b in view["artifacts"]
+    ]
+    if not rows:
+        return None
+    columns = [Column("parameter or artifact"), Column(sides[0]["run"]), Column(sides[1]["run"])]
+    return [
+        h.h2["What differs", h.small["in what was given, and in what was made"]],
+        h.div(class_="sheet")[table("what differs", columns, rows)],
+    ]
+
+
+def _seal(run: str, name: str, sha: str) -> h.Node:
+    return h.a(".seal", href=addresses.artifact(run, name, sha=sha))[sha[:_SHORT]] if sha else "–"
+
+
 # ---- what if
 
 
 def _what_if(a: RunPage, what_if: WhatIf | None) -> h.Node:
+    """What is asked. The answer is a section of its own, so that it changes while this form is used."""
     if what_if is None:
         return None
-    asked, measured = what_if
-    saved = measured["reckoned_ms"] - asked["reckoned_ms"]
-    words = "as long" if not saved else f"{span(abs(saved))} {'less' if saved > 0 else 'more'}"
-    end = max(asked["reckoned_ms"], measured["reckoned_ms"], 1)
+    asked = what_if.asked
+    most = max(16, asked["cap"], what_if.measured["cap"])
+    here = f"{asked['step']}:{asked['visit']}"
     return [
-        h.h2[
-            "What if",
-            h.small[f"the items of {asked['step']}, visit {asked['visit']}, with the lengths that were measured"],
-        ],
-        h.form(class_="filters", method="get", action=addresses.COMPARE)[
+        h.h2["What if", h.small["the same items, with the lengths that were measured"]],
+        h.form(class_="filters", method="get", action=addresses.COMPARE + "#what-if", data_live="1")[
             hidden({"a": a["run"]["run"]}),
             h.label(class_="choose")[
+                "items of",
+                h.select(name="visit")[
+                    (
+                        h.option(value=f"{step}:{number}", selected=f"{step}:{number}" == here)[
+                            f"{step}, visit {number}"
+                        ]
+                        for step, number in what_if.visits
+                    )
+                ],
+            ]
+            if len(what_if.visits) > 1
+            else hidden({"visit": here}),
+            h.label(class_="choose")[
                 "agents at a time",
-                h.input(type="number", name="cap", min="1", max="64", value=str(asked["cap"])),
+                h.input(type="range", name="cap", min="1", max=str(most), value=str(asked["cap"])),
+                h.output[str(asked["cap"])],
             ],
             h.fieldset(class_="row-of")[
                 h.legend(class_="hidden")["order"],
@@ -219,20 +287,31 @@ def _what_if(a: RunPage, what_if: WhatIf | None) -> h.Node:
                     for order, told in (("waves", "wave by wave"), ("rolling", "each as soon as it may"))
                 ),
             ],
-            h.button(type="submit")["Reckon"],
-        ],
-        h.div(class_="score")[
-            h.p[
-                f"With {counted(asked['cap'], 'agent')} at a time, ",
-                "each as soon as it may" if asked["order"] == "rolling" else "wave by wave",
-                f": {span(asked['reckoned_ms'])}, ",
-                h.strong[words],
-                f" than with {measured['cap']}, {'rolling' if measured['order'] == 'rolling' else 'wave by wave'}.",
-            ],
-            _bars(measured, end, "bar work", "as it was"),
-            _bars(asked, end, "ghost", "as it would be"),
+            h.button(".unscripted", type="submit")["Reckon"],
         ],
     ]
+
+
+def _ghosts(what_if: WhatIf | None) -> h.Node:
+    if what_if is None:
+        return None
+    asked, measured = what_if.asked, what_if.measured
+    saved = measured["reckoned_ms"] - asked["reckoned_ms"]
+    words = f"{span(abs(saved))} {'less' if saved > 0 else 'more'} than" if saved else "as long as"
+    end = max(asked["reckoned_ms"], measured["reckoned_ms"], 1)
+    return h.div(class_="score")[
+        h.p[
+            f"With {counted(asked['cap'], 'agent')} at a time, {_ORDERS[asked['order']]}: ",
+            f"{span(asked['reckoned_ms'])}, ",
+            h.strong[words],
+            f" with {measured['cap']}, {_ORDERS[measured['order']]}.",
+        ],
+        _bars(measured, end, "bar work", "as it was"),
+        _bars(asked, end, "ghost", "as it would be"),
+    ]
+
+
+_ORDERS = {"waves": "wave by wave", "rolling": "each as soon as it may"}
 
 
 def _bars(view: GhostView, end: int, classes: str, label: str) -> h.Element:
@@ -262,21 +341,93 @@ def _bars(view: GhostView, end: int, classes: str, label: str) -> h.Element:
     ]
 
 
-def _another_way(a: RunPage, site: Site) -> h.Node:
-    """A new run that begins at a step of this one; what came before stays as it was."""
-    run = a["run"]["run"]
-    steps = [lane["step"] for lane in a["score"]["lanes"] if lane["state"] in ("done", "failed", "here")]
-    replay = h.p["The same run against an edited pipeline: ", command(addresses.shell("tenuto", "replay", run))]
-    if not steps:
+# ---- against an edited pipeline
+
+
+def _replay(a: RunPage, view: Replayed | None) -> h.Node:
+    """Recorded answers, no agent, nothing written: what the pipeline would make of them as its file is now."""
+    if view is None:
         return None
-    form: h.Node = command(addresses.shell("tenuto", "fork", run, "--at", steps[-1]))
-    if site.may_decide:
-        form = h.form(class_="filters", method="post", action=f"{addresses.run(run)}/fork")[
-            hidden({"token": site.form_token}),
+    run = a["run"]["run"]
+    own = [] if view.pipeline == a["run"]["pipeline"] else ["--pipeline", view.pipeline]
+    return [
+        h.h2["Against an edited pipeline", h.small["the recorded answers, and no agent"]],
+        h.form(class_="filters", method="get", action=addresses.COMPARE + "#replay")[
+            hidden({"a": run}),
             h.label(class_="choose")[
-                "from the step", h.select(name="step")[(h.option(value=one)[one] for one in steps)]
+                "the same answers through",
+                h.select(name="pipeline")[
+                    (h.option(value=one, selected=one == view.pipeline)[one] for one in view.pipelines)
+                ],
             ],
-            h.button(type="submit")[mark("again"), "Fork"],
-            form,
+            h.button(type="submit")[mark("again"), "Replay"],
+            command(addresses.shell("tenuto", "replay", run, *own)),
+        ],
+        band("bad", "cross", view.refused, role="alert") if view.refused else None,
+        _found(view.found) if view.found else None,
+    ]
+
+
+def _found(found: Replay) -> h.Node:
+    then, now = found["then"], found["now"]
+    steps = dict.fromkeys(step for step, _ in [*then["visits"], *now["visits"]])
+    rows: list[Row] = [[step, *_verdicts(then, now, step)] for step in steps]
+    rows.append([h.strong["the run"], _ended(then), _ended(now)])
+    differences = found["differences"]
+    return [
+        band("you", "alone", h.strong["What differs: "], h.ul[(h.li[line] for line in differences)])
+        if differences
+        else band("well", "check", h.strong["Nothing differs. "], "The pipeline would have gone the same way."),
+        h.p(class_="soft")[f"No recorded answer, taken as DONE: {', '.join(found['assumed'])}"]
+        if found["assumed"]
+        else None,
+        h.p(class_="soft")[f"Not asked for any more: {', '.join(found['unused'])}"] if found["unused"] else None,
+        h.div(class_="sheet")[table("then and now", [Column("step"), Column("then"), Column("now")], rows)],
+    ]
+
+
+def _verdicts(then: Trace, now: Trace, step: str) -> Row:
+    before, after = (", ".join(word for one, word in trace["visits"] if one == step) or "–" for trace in (then, now))
+    return [before, after if after == before else h.strong[after]]
+
+
+def _ended(trace: Trace) -> str:
+    why = f": {trace['why']}" if trace["why"] else ""
+    return f"{state_of(trace['status']).words}, {counted(len(trace['attempts']), 'attempt')}{why}"
+
+
+# ---- another way
+
+
+def _another_way(a: RunPage, view: ForkPreview | None, site: Site) -> h.Node:
+    """A new run that begins at a step of this one; what came before stays as it was."""
+    if view is None:
+        return None
+    run = a["run"]["run"]
+    cost = f", {money(view['micro_usd'])}" if view["micro_usd"] is not None else ""
+    again = ", ".join(view["again"])
+    act: h.Node = command(view["command"])
+    if site.may_decide:
+        act = h.form(class_="filters", method="post", action=f"{addresses.run(run)}/fork")[
+            hidden({"token": site.form_token, "step": view["step"]}),
+            h.button(".first.work", type="submit")[mark("again"), f"Fork at {view['step']}"],
+            act,
         ]
-    return [h.h2["Another way from here"], form, replay]
+    return [
+        h.h2["Another way", h.small["a new run that begins at a step of this one, which stays as it is"]],
+        h.div(class_="sheet")[
+            h.form(class_="filters", method="get", action=addresses.COMPARE + "#another-way")[
+                hidden({"a": run}),
+                h.label(class_="choose")[
+                    "from the step",
+                    h.select(name="step")[
+                        (h.option(value=one, selected=one == view["step"])[one] for one in view["steps"])
+                    ],
+                ],
+                h.button(type="submit")["Look"],
+            ],
+            h.p[h.strong["Takes over: "], ", ".join(view["kept"]) or "no document"],
+            h.p[h.strong["Does again: "], again, f" ({counted(view['attempts'], 'attempt')}{cost} the last time)"],
+            act,
+        ],
+    ]

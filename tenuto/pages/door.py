@@ -42,9 +42,10 @@ def refusal_page(status: int, code: str, message: str, hint: str, kept: str = ""
     """What, why and what now. `kept`: what the person had written, to be copied."""
     now: h.Node = None
     if hint:
-        now = h.p["What now: ", command(hint) if hint.startswith("tenuto ") else h.span(class_="hint")[hint]]
+        is_command = hint.startswith("tenuto ") and ";" not in hint
+        now = h.p["What now: ", command(hint) if is_command else h.span(class_="hint")[hint]]
     body = [
-        h.h1[_HEADS.get(status, "That did not work")],
+        h.h1[_DAMAGES.get(code) or _HEADS.get(status, "That did not work")],
         band("you" if status == 409 else "bad", "alone" if status == 409 else "cross", message, role="alert"),
         now,
         [h.p["What you wrote:"], h.pre("#kept.raw.lines", tabindex="0")[kept]] if kept else None,
@@ -54,6 +55,7 @@ def refusal_page(status: int, code: str, message: str, hint: str, kept: str = ""
     return Page("Not done" if status != 404 else "Not found", "inbox", [Section("refusal", body)])
 
 
+_DAMAGES = {"journal-damaged": "The journal is damaged", "schema-newer": "A newer Tenuto wrote this journal"}
 _HEADS = {
     403: "Refused",
     404: "Not found",

@@ -248,7 +248,7 @@ def _tools(run: str, page: AttemptPage, kept: Kept, log: LogPart) -> h.Node:
     return h.form(
         class_="row-of spread tools-of-log", method="get", action=addresses.attempt(run, name), role="search"
     )[
-        h.span(class_="soft small")[where, " · it follows what comes" if follows else None],
+        h.span(class_="soft small")[where, " · it follows what comes, until you scroll up" if follows else None],
         h.span(class_="row-of")[
             h.input(type="hidden", name="of", value=kept.part),
             h.input(type="hidden", name="file", value=str(file)),

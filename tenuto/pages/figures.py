@@ -10,7 +10,7 @@ can be changed in a browser: every line says with which command.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import htpy as h
@@ -116,7 +116,10 @@ def _day(week: GroupView) -> str:
 
 
 def _groups(title: str, groups: Sequence[GroupView]) -> h.Node:
-    return [h.h2[title], h.div(class_="sheet")[_table_of(title, groups)]]
+    whole = sum(one["latest"] for one in groups)
+    told = f"tried again, and waited for people: of the latest {counted(whole, 'run')}"
+    small = h.small[told] if whole < sum(one["runs"] for one in groups) else None
+    return [h.h2[title, small], h.div(class_="sheet")[_table_of(title, groups)]]
 
 
 def _table_of(title: str, groups: Sequence[GroupView]) -> h.Element:
@@ -127,9 +130,11 @@ def _table_of(title: str, groups: Sequence[GroupView]) -> h.Element:
             number(one["well"]),
             number(one["failed"]),
             number(one["attempts"]),
+            number(one["retries"]) if one["latest"] else _UNKNOWN,
             number(one["refuted"]),
             _money(one["micro_usd"]),
             span(one["busy_ms"]),
+            span(one["waited_ms"]) if one["latest"] else _UNKNOWN,
         ]
         for one in groups
     ]
@@ -139,9 +144,11 @@ def _table_of(title: str, groups: Sequence[GroupView]) -> h.Element:
         Column("well", True, False),
         Column("failed", True),
         Column("attempts", True, False),
+        Column("again", True, False),
         Column("refuted", True),
         Column("cost", True),
         Column("at work", True, False),
+        Column("waited for people", True, False),
     ]
     return table(title, columns, rows)
 
@@ -170,13 +177,21 @@ def _workers(title: str, workers: Sequence[WorkerView], latest: int) -> h.Node:
         Column("tokens", True, False),
         Column("usually takes", True, False),
     ]
-    dearest = [Bar(one["name"], one["micro_usd"], _money(one["micro_usd"])) for one in workers[:8]]
-    is_known = any(bar.amount for bar in dearest)
+    most = max((one["micro_usd"] or 0 for one in workers), default=0)
+    if most:
+        columns.insert(5, Column("", narrow=False))
+        for row, one in zip(rows, workers, strict=True):
+            row.insert(5, _share((one["micro_usd"] or 0) / most))
     return [
         h.h2[title, h.small[f"of the latest {counted(latest, 'run')}"]],
-        h.div(class_="sheet")[
-            chart(f"cost, {title.lower()}", dearest) if is_known else None, table(title, columns, rows)
-        ],
+        h.div(class_="sheet")[table(title, columns, rows)],
+    ]
+
+
+def _share(of_the_most: float) -> h.Element:
+    """An ornament beside the number that it draws."""
+    return h.svg(".small-meter", {"viewBox": "0 0 60 8", "preserveAspectRatio": "none"}, aria_hidden="true")[
+        h.rect(".fill", width=f"{max(60 * of_the_most, 1):.1f}", height="8", rx="2")
     ]
 
 
@@ -222,15 +237,15 @@ def _span(milliseconds: float | None) -> str:
 # ---- the chart
 
 
-def chart(title: str, bars: Sequence[Bar], told: Callable[[Bar], str] = lambda bar: bar.words) -> h.Element:
+def chart(title: str, bars: Sequence[Bar]) -> h.Element:
     """A column for each; what is unknown is a dotted line."""
     most = max((bar.amount for bar in bars if bar.amount is not None), default=0) or 1
     step = (_WIDTH - 2 * _SIDE) / max(len(bars), 1)
     wide = min(step * 0.7, 56)
-    words = "; ".join(f"{bar.label}: {told(bar)}" for bar in bars)
+    words = "; ".join(f"{bar.label}: {bar.words}" for bar in bars)
     return h.svg({"viewBox": f"0 0 {_WIDTH} {_HEIGHT}"}, class_="chart", role="img", aria_label=f"{title}. {words}")[
         h.path(class_="axis", d=f"M{_SIDE} {_HEIGHT - _FOOT}H{_WIDTH - _SIDE}"),
-        (_column(bar, told(bar), _SIDE + step * (place + 0.5), step, wide, most) for place, bar in enumerate(bars)),
+        (_column(bar, bar.words, _SIDE + step * (place + 0.5), step, wide, most) for place, bar in enumerate(bars)),
     ]
 
 

@@ -13,7 +13,7 @@ import htpy as h
 
 from tenuto.pages import addresses
 from tenuto.pages.page import Page, Section, Site
-from tenuto.pages.parts import State, band, command, counted, empty, hidden, mark, moment, pills, state_of
+from tenuto.pages.parts import State, command, counted, empty, hidden, mark, moment, pills, state_of
 from tenuto.show.measures import money, number, span
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def inbox_page(view: InboxView, site: Site) -> Page:
         "Inbox",
         "inbox",
         [
+            Section("finding", _find_form("", "")),
             Section("needs-you", _needs_you(view, site)),
             Section("running", _group("Running", view["under_way"])),
             Section("recent", _recent(view, addresses.RUNS)),
@@ -77,26 +78,28 @@ def runs_page(view: InboxView) -> Page:
         if view["next"]
         else None
     )
-    return Page("Runs", "runs", [Section("find", _find(view)), Section("runs", [body, more])])
+    return Page("Runs", "runs", [Section("finding", _find(view)), Section("runs", [body, more])])
 
 
 def _find(view: InboxView) -> h.Node:
     here = view["status"]
     return [
         h.h1["Runs"],
-        h.form(class_="filters", method="get", action=addresses.RUNS, role="search")[
-            h.input(
-                "#find", type="search", name="q", value=view["words"], placeholder="Find a run", aria_label="find a run"
-            ),
-            hidden({"status": here}) if here else None,
-            h.button(type="submit")["Find"],
-        ],
+        _find_form(view["words"], here),
         h.div(class_="filters")[
             pills(
                 "which runs",
                 ((words, addresses.runs(q=view["words"], status=status), status == here) for status, words in _FILTERS),
             )
         ],
+    ]
+
+
+def _find_form(words: str, status: str) -> h.Element:
+    return h.form(class_="filters", method="get", action=addresses.RUNS, role="search")[
+        h.input("#find", type="search", name="q", value=words, placeholder="Find a run", aria_label="find a run"),
+        hidden({"status": status}) if status else None,
+        h.button(type="submit")["Find"],
     ]
 
 
@@ -158,7 +161,12 @@ def _recent(view: InboxView, more: str) -> h.Node:
     return [
         h.h2["Recent"],
         h.ul(class_="list")[(_row(entry) for entry in view["recent"][:12])],
-        h.p[h.a(href=more)["All runs"]],
+        h.p(class_="row-of")[
+            h.a(".button", href=more)["All runs"],
+            pills(
+                "which runs", ((words, addresses.runs(status=status), False) for status, words in _FILTERS if status)
+            ),
+        ],
     ]
 
 
@@ -227,9 +235,3 @@ def _beginning(why: str) -> h.Node:
             h.p(class_="small")["Which pipelines there are: ", command("tenuto pipeline list")],
         )
     ]
-
-
-def damaged_band(words: str) -> h.Element:
-    return band(
-        "bad", "cross", h.strong["The journal is damaged. "], words, " ", command("tenuto verify"), role="alert"
-    )

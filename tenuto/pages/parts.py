@@ -147,6 +147,11 @@ def short_hash(digest: str | None) -> h.Node:
     return h.span(class_="seal", title=f"SHA-256 {digest}")[digest[:12]] if digest else None
 
 
+def path_words(path: str) -> h.Node:
+    """A path that may be broken behind each slash, and nowhere else."""
+    return [[part, "/", h.wbr] for part in path.split("/")[:-1]] + [path.rpartition("/")[2]]
+
+
 def size(count: int) -> str:
     if count < 1000:
         return f"{count} bytes" if count != 1 else "1 byte"

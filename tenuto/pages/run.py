@@ -15,7 +15,7 @@ import htpy as h
 from tenuto.core.parts import is_refuted
 from tenuto.core.times import between
 from tenuto.pages import addresses
-from tenuto.pages.card import card, failure
+from tenuto.pages.card import card, decisions, failure
 from tenuto.pages.page import Page, Section, Site
 from tenuto.pages.parts import (
     STATES,
@@ -31,6 +31,7 @@ from tenuto.pages.parts import (
     mark,
     meter,
     moment,
+    path_words,
     short_hash,
     size,
     state_of,
@@ -43,7 +44,7 @@ from tenuto.show.measures import amount, money, number, span
 
 if TYPE_CHECKING:
     from tenuto.pages.card import Level
-    from tenuto.show.changes import GateFile
+    from tenuto.show.changes import DecisionView, GateFile
     from tenuto.show.run_page import HistoryPage, ItemNode, RunPage, SealView
     from tenuto.show.score import LaneView, ScoreView
     from tenuto.show.views import ArtifactView, AttemptView, RunView
@@ -64,6 +65,8 @@ class Asked(NamedTuple):
     step: str = ""
     level: Level = "guarded"
     """How decisions of this run are protected."""
+    decisions: Sequence[DecisionView] = ()
+    """That were made up to here."""
 
 
 _NOTHING_MORE = Asked()
@@ -80,6 +83,7 @@ def run_page(view: RunPage, site: Site, shown: Sequence[GateFile] = (), asked: A
         Section("score", _score(view, asked.window)),
         Section("step", _attempts_of_step(run, asked.step) if asked.step else None),
         Section("items", _items(view)),
+        Section("decisions", decisions(asked.decisions, run["run"])),
         Section("artifacts", _artifacts(run)),
         Section("history", _history(run["run"], view["history"])),
         Section("seal", _seal(view["seal"])),
@@ -160,7 +164,16 @@ def _driver(view: RunPage) -> h.Node:
     if view["is_past"]:
         due = ", ".join(f"{one['act']} {one['what'] or one['step']}".strip() for one in view["due"][:6])
         why = "; ".join(view["why_not_more"])
-        return [h.p[h.strong["Due then: "], due] if due else None, h.p[h.strong["Not more: "], why] if why else None]
+        there = run["position"]
+        fork: h.Node = None
+        if there:
+            address = f"{addresses.compare(a=run['run'], step=there)}#another-way"
+            fork = h.p[h.a(href=address)[f"Another way from {there}"]]
+        return [
+            h.p[h.strong["Due then: "], due] if due else None,
+            h.p[h.strong["Not more: "], why] if why else None,
+            fork,
+        ]
     if run["phase"] == "ended":
         return None
     if driven["by"] == "engine":
@@ -337,12 +350,11 @@ def _item_row(run: str, one: ItemNode) -> Row:
     state = state_of(one["status"])
     tries: list[h.Node] = []
     for count, name in enumerate(one["attempts"][-4:], max(1, len(one["attempts"]) - 3)):
-        tries += [h.a(href=addresses.attempt(run, name), title=name)[f"try {count}"], " "]
+        tries += [h.a(".whole", href=addresses.attempt(run, name), title=name)[f"try {count}"], " "]
     return [
         [h.strong[one["item"]], h.span(class_="soft")[f" {one['title']}"] if one["title"] else None],
         [
-            mark(state.mark, tone=state.tone),
-            f" {state.words}",
+            h.span(class_="whole")[mark(state.mark, tone=state.tone), f" {state.words}"],
             h.div(class_="small soft")[one["blocked_by"]] if one["blocked_by"] else None,
         ],
         ", ".join(one["depends_on"]) or "–",
@@ -440,7 +452,7 @@ def _artifacts(run: RunView) -> h.Node:
 
 def _artifact_row(run: str, one: ArtifactView, known: set[str]) -> Row:
     return [
-        h.a(href=addresses.artifact(run, one["name"]))[one["name"]],
+        h.a(href=addresses.artifact(run, one["name"]))[path_words(one["name"])],
         one["step"] or "–",
         h.a(href=addresses.attempt(run, one["by"]))[one["by"]] if one["by"] in known else one["by"],
         size(one["size"]),
@@ -480,7 +492,7 @@ def _past(run: str, at: int, last: int) -> h.Node:
         h.input("#at", type="range", name="at", min="1", max=str(last), value=str(at)),
         h.span(class_="row-of")[
             h.button(type="submit")["Show"],
-            h.a(".button", href=here)["Now"] if at < last else None,
+            h.a(".button.now", href=here)["Now"],
         ],
     ]
 

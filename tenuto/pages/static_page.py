@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import htpy as h
 
 from tenuto.core.times import between
+from tenuto.pages.card import decisions
 from tenuto.pages.documents import coloured, difference, log, markdown
 from tenuto.pages.page import Page, Section, file_document
 from tenuto.pages.parts import Column, badge, band, facts, moment, short_hash, state_of, table, verdict
@@ -20,7 +21,7 @@ from tenuto.show.measures import amount, amounts, span
 from tenuto.show.sentences import first_line
 
 if TYPE_CHECKING:
-    from tenuto.show.changes import DecisionView, DiffView, ExportView, KeptDocument, KeptLog
+    from tenuto.show.changes import DiffView, ExportView, KeptDocument, KeptLog
     from tenuto.show.run_page import AmountView, RunPage
     from tenuto.show.views import AttemptView
 
@@ -31,7 +32,7 @@ def static_page(view: ExportView) -> str:
         Section("status", _status(page)),
         Section("score", _score(page)),
         Section("refuted", _refuted(page)),
-        Section("decisions", _decisions(view["decisions"])),
+        Section("decisions", decisions(view["decisions"])),
         Section("attempts", _attempts(page)),
         Section("documents", [h.h2["Documents"], [_document(one) for one in view["documents"]]]),
         Section("changes", _changes(view["diff"])),
@@ -125,22 +126,6 @@ def _said(attempt: AttemptView) -> str:
 def _found(attempt: AttemptView) -> str:
     found = attempt["found"]
     return first_line(found["problem"]) or str(found["verdict"]) if found else ""
-
-
-def _decisions(decisions: list[DecisionView]) -> h.Node:
-    if not decisions:
-        return None
-    return [h.h2["Decisions"], h.ol[[h.li[_decision(one)] for one in decisions]]]
-
-
-def _decision(one: DecisionView) -> h.Node:
-    by = f"{one['who']}, gates {one['level']}" + (f", signed by {one['signer']}" if one["signer"] else "")
-    return [
-        h.p[h.strong[f"{one['name']}: {one['decision']}"], f" by {by}, event {one['seq']}, ", moment(one["at"])],
-        h.blockquote[one["feedback"]] if one["feedback"] else None,
-        h.ul[[h.li[f"{name}: {value}"] for name, value in one["answers"].items()]] if one["answers"] else None,
-        h.ul[[h.li[shown["path"], " ", short_hash(shown["sha256"])] for shown in one["shown"]]],
-    ]
 
 
 def _attempts(page: RunPage) -> h.Node:

@@ -131,6 +131,13 @@ def log_files(workspace: Workspace, run: Run, name: str, kind: LogKind | None = 
                 yield _file(wanted, int(start), own, f"{folder}/{start}/{own}", wanted == "reply" and own == "stdout")
 
 
+def log_paths(workspace: Workspace, run: str, name: str) -> list[str]:
+    """What the last start of an attempt writes to, for those who wait until there is more."""
+    folder = f"{workspace.state}/attempts/{run}/{name}"
+    starts = sorted(int(entry) for entry in _names(folder) if entry.isdigit())
+    return [f"{folder}/{starts[-1]}/{file}" for file in ("stdout", "stderr", "reply")] if starts else []
+
+
 def _checks(folder: str, starts: list[str]) -> Iterator[LogFile]:
     """What commands of the project printed: each in a folder of its own beside the starts, set-up included."""
     for name in _names(f"{folder}/checks"):

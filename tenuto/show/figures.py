@@ -57,6 +57,9 @@ class GroupView(TypedDict):
     micro_usd: float | None
     tokens: float | None
     busy_ms: int
+    latest: int  # of these, runs that were read whole for what follows
+    retries: int
+    waited_ms: int  # for people
 
 
 class WorkerView(TypedDict):
@@ -100,10 +103,13 @@ class FiguresView(TypedDict):
 def figures_view(workspace: Workspace) -> FiguresView:
     summaries = _summaries(workspace)
     latest = list(past_runs(workspace, _RUNS))
+    known = {run["id"]: run for run in latest}
+    by_pipeline = _groups(summaries, known, lambda one: one["pipeline"]["name"])
+    by_week = _groups(summaries, known, lambda one: _week(one["created_at"]))
     return {
-        "all": _group("", summaries),
-        "by_pipeline": sorted(_groups(summaries, lambda one: one["pipeline"]["name"]), key=lambda one: -one["runs"]),
-        "by_week": sorted(_groups(summaries, lambda one: _week(one["created_at"])), key=_name, reverse=True),
+        "all": _group("", summaries, known),
+        "by_pipeline": sorted(by_pipeline, key=lambda one: -one["runs"]),
+        "by_week": sorted(by_week, key=_name, reverse=True),
         "latest": len(latest),
         "by_role": _workers(latest, lambda attempt: attempt["role"]),
         "by_agent": _workers(latest, lambda attempt: attempt["agent"]),
@@ -132,15 +138,19 @@ def _week(at: str) -> str:
     return (day - timedelta(days=day.weekday())).isoformat()
 
 
-def _groups(summaries: Sequence[RunSummary], key: Callable[[RunSummary], str]) -> list[GroupView]:
+def _groups(
+    summaries: Sequence[RunSummary], whole: Mapping[str, Run], key: Callable[[RunSummary], str]
+) -> list[GroupView]:
     found: dict[str, list[RunSummary]] = {}
     for one in summaries:
         found.setdefault(key(one), []).append(one)
-    return [_group(name, mine) for name, mine in found.items()]
+    return [_group(name, mine, whole) for name, mine in found.items()]
 
 
-def _group(name: str, mine: Sequence[RunSummary]) -> GroupView:
+def _group(name: str, mine: Sequence[RunSummary], whole: Mapping[str, Run]) -> GroupView:
+    """`whole`: the latest runs, by name."""
     known = [one["figures"] for one in mine if "figures" in one]
+    latest = [whole[one["id"]] for one in mine if one["id"] in whole]
     return {
         "name": name,
         "runs": len(mine),
@@ -152,6 +162,9 @@ def _group(name: str, mine: Sequence[RunSummary]) -> GroupView:
         "micro_usd": _sum([one["micro_usd"] for one in known]),
         "tokens": _sum([one["tokens"] for one in known]),
         "busy_ms": sum(one["busy_ms"] for one in known),
+        "latest": len(latest),
+        "retries": sum(1 for run in latest for one in run["attempts"].values() if one["number"] > 1),
+        "waited_ms": _waiting(latest)["total_ms"],
     }
 
 

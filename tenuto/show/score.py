@@ -2,6 +2,7 @@
 
     score_view(run, pipeline, now)            the lanes, in the pipeline's order, those to come and left out among them
     ghost_view(run, pipeline, cap, order)     the same items under another cap or in another order, reckoned
+    visits_with_items(run)                    those for which that can be reckoned
 
 Times are milliseconds on an axis on which long idle stretches are folded: each of them takes up FOLDED of it, and is
 listed with how long it was. A bar's `lane` is its row inside the step; never more rows than attempts overlapped.
@@ -385,7 +386,7 @@ def _rest(decision: Decision | None, opened_at: str, decided_at: str | None, nam
 def ghost_view(run: Run, pipeline: Pipeline | None, step: str, visit: int, cap: int, order: Order) -> GhostView:
     slots = reckoned(run, step, visit, cap, order)
     own = pipeline["cap"] if pipeline else CAP
-    measured: list[Slot] = reckoned(run, step, visit, own, _order(pipeline, step))
+    measured: list[Slot] = reckoned(run, step, visit, own, order_of(pipeline, step))
     return {
         "step": step,
         "visit": visit,
@@ -401,7 +402,13 @@ def ghost_view(run: Run, pipeline: Pipeline | None, step: str, visit: int, cap: 
     }
 
 
-def _order(pipeline: Pipeline | None, name: str) -> Order:
+def visits_with_items(run: Run) -> list[tuple[str, int]]:
+    """(step, visit) in which an item has ended, in their order."""
+    ended = (one for one in run["attempts"].values() if one["item"] and one["ended_at"])
+    return list(dict.fromkeys((one["step"], one["iteration"]) for one in ended))
+
+
+def order_of(pipeline: Pipeline | None, name: str) -> Order:
     """In which order the items of this step are started."""
     for step in pipeline["steps"] if pipeline else ():
         if step["id"] == name and step["kind"] == "waves" and step["waves"]["order"] == "rolling":

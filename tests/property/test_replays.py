@@ -67,4 +67,4 @@ def test_a_gate_that_nobody_decided_ends_the_replay_there() -> None:
 
     told, _, _ = edited(gate_on)
     assert told["now"]["why"] == "it would wait for a person in post-research: no decision is recorded"
-    assert "the run was completed; it would be running" in told["differences"]
+    assert "the run was completed; it would be waiting_gate" in told["differences"]

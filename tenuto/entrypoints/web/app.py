@@ -89,8 +89,6 @@ class _Inside:
     def _look(self, look: looks.Look) -> Handler:
         async def answer(request: Request, names: tuple[str, ...]) -> Response:
             session, query = request.scope.get("session"), _query(request)
-            if names:
-                self.hall.live.watch(names[0])
 
             def made(workspace: Workspace) -> Response:
                 self.hall.needs_you = count_needs(workspace)
@@ -101,7 +99,10 @@ class _Inside:
                 have = dict(pair.split(":", 1) for pair in query.get("have", "").split(",") if ":" in pair)
                 return _parts_of(page, site.needs_you, have)
 
-            return await self.hall.desk.look(made)
+            response = await self.hall.desk.look(made)
+            if names:
+                self.hall.live.watch(names[0], names[1] if look is looks.one_attempt else "")
+            return response
 
         return answer
 

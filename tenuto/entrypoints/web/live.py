@@ -1,7 +1,8 @@
 """Live pages: a stream that says which run changed, and nothing else. What changed, a page asks for.
 
 The journal's pulse is felt ten times a second, half as often in quiet times, and only while a stream is open. The files
-that a gate shows are looked at every second, of the runs whose pages were asked for last. There are at most 32 streams.
+that a gate shows, and the logs of an attempt, are looked at every second, of the pages that were asked for last. There
+are at most 32 streams.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tenuto.encoding import dumps
 from tenuto.errors import Refused, TenutoError
+from tenuto.show.attempts import log_paths
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,8 +36,10 @@ _QUIET = 30.0  # seconds without anything, then it is felt half as often
 _SILENCE = 20.0  # seconds, then a line that says nothing: a connection that is gone shows
 _MOST_STREAMS = 32
 _MOST_WAITING = 256
-_MOST_WATCHED = 8  # runs
+_MOST_WATCHED = 8  # pages
 Told = dict[str, object]
+Watched = tuple[str, str]
+"""A run, and the attempt whose page is shown; "" where it is the run's own page."""
 
 
 class Stream:
@@ -60,14 +64,15 @@ class Live:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._streams: set[Stream] = set()
-        self._watched: dict[str, None] = {}
+        self._watched: dict[Watched, None] = {}
         self._feeling: asyncio.Task[None] | None = None
         self._is_closed = False
 
-    def watch(self, run: str) -> None:
-        """A page shows this run: the files of its gate are looked at."""
-        self._watched.pop(run, None)
-        self._watched[run] = None
+    def watch(self, run: str, attempt: str = "") -> None:
+        """A page shows this: files that change it without an event are looked at."""
+        page = (run, attempt)
+        self._watched.pop(page, None)
+        self._watched[page] = None
         while len(self._watched) > _MOST_WATCHED:
             self._watched.pop(next(iter(self._watched)))
 
@@ -111,10 +116,10 @@ class _Watch:
         self._pulse: str | None = None
         self._versions: dict[str, int] = {}
         self._gates: dict[str, tuple[int, list[str]]] = {}
-        self._files: dict[str, list[str]] = {}
+        self._files: dict[Watched, list[str]] = {}
 
-    def look(self, workspace: Workspace, watched: list[str]) -> list[Told]:
-        """What is to be told: runs in which something happened; those of `watched` whose shown files changed."""
+    def look(self, workspace: Workspace, watched: list[Watched]) -> list[Told]:
+        """What is to be told: runs in which something happened; those of `watched` whose files changed."""
         told: list[Told] = []
         pulse = workspace.journal.pulse()
         if pulse != self._pulse:
@@ -122,15 +127,20 @@ class _Watch:
                 found = reader.versions()
             if self._pulse is not None:
                 told += [{"run": run, "version": now} for run, now in found.items() if self._versions.get(run) != now]
+                told = told or [
+                    {"run": "", "version": 0}
+                ]  # a run that is gone, a mark that somebody made, the journal itself
             self._pulse, self._versions = pulse, found
-        for run in watched:
-            stamps = _stamps(workspace, self._paths(workspace, run))
-            if stamps and self._files.get(run) != stamps:  # also at the first look: the page is older than that
+        for page in watched:
+            run, attempt = page
+            paths = log_paths(workspace, run, attempt) if attempt else self._shown(workspace, run)
+            stamps = [_stamp(os.path.join(workspace.root, path)) for path in paths]
+            if stamps and self._files.get(page) != stamps:  # also at the first look: the page is older than that
                 told.append({"run": run, "files": True})
-            self._files[run] = stamps
+            self._files[page] = stamps
         return told
 
-    def _paths(self, workspace: Workspace, name: str) -> list[str]:
+    def _shown(self, workspace: Workspace, name: str) -> list[str]:
         """The files that its gate shows; the run is read when something has happened in it."""
         version = self._versions.get(name, 0)
         known = self._gates.get(name)
@@ -138,16 +148,12 @@ class _Watch:
             run = workspace.journal.load(name)
             gate = run["gate"] if run else None
             known = self._gates[name] = (version, [entry["path"] for entry in gate["shown"]] if gate else [])
-            self._files.pop(name, None)
+            self._files.pop((name, ""), None)
         return known[1]
 
 
-def _stamps(workspace: Workspace, paths: list[str]) -> list[str]:
-    """Size and time of each: cheap, and different where somebody has written."""
-    return [_stamp(os.path.join(workspace.root, path)) for path in paths]
-
-
 def _stamp(path: str) -> str:
+    """Size and time: cheap, and different where somebody has written."""
     try:
         found = os.stat(path)
     except OSError:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from tenuto import __version__
-from tenuto.errors import BadInput, NotFound
-from tenuto.pages.compare import Choice, WhatIf, compare_page
+from tenuto.errors import BadInput, NotFound, TenutoError
+from tenuto.pages.compare import Choice, Comparison, Replayed, WhatIf, compare_page
 from tenuto.pages.evidence import Kept, Part, artifact_page, attempt_page
 from tenuto.pages.figures import figures_page, machine_page
 from tenuto.pages.inbox import inbox_page, runs_page
@@ -20,8 +20,9 @@ from tenuto.pages.run import Asked as AskedOfRun
 from tenuto.pages.run import run_page
 from tenuto.show import attempts, changes, figures, runs
 from tenuto.show.inbox import inbox_view
+from tenuto.show.measures import CAP
 from tenuto.show.run_page import Runs
-from tenuto.show.score import ghost_view
+from tenuto.show.score import ghost_view, order_of, visits_with_items
 
 if TYPE_CHECKING:
     from tenuto.core.records.run import Run
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _CHOICES = 200  # runs that can be compared
 _PIECE = 1 << 18
+_MOST_CAP = 64
 
 
 class Asked(NamedTuple):
@@ -60,6 +62,12 @@ File = tuple[str, Iterator[bytes]]
 def _runs(workspace: Workspace) -> Runs:
     """It keeps folds, so that a step back and forth is quick. Only the reading thread has it."""
     return Runs(workspace)
+
+
+@lru_cache(maxsize=8)
+def _decisions(workspace: Workspace, name: str, version: int) -> list[changes.DecisionView]:
+    """Found in the events, which for this version are what they are."""
+    return changes.decisions_of(workspace, name)
 
 
 # ---- lists
@@ -97,7 +105,8 @@ def one_run(workspace: Workspace, asked: Asked) -> Page:
     level = cast("Level", level_of(run, read_settings(workspace.root)))
     left, right = asked.number("from"), asked.number("to")
     window = (max(0, left), right) if left is not None and right is not None and right > left else None
-    return run_page(view, asked.site, shown, AskedOfRun(window, asked.text("step"), level))
+    decided = [one for one in _decisions(workspace, name, run["version"]) if one["seq"] <= view["at"]]
+    return run_page(view, asked.site, shown, AskedOfRun(window, asked.text("step"), level, decided))
 
 
 def one_attempt(workspace: Workspace, asked: Asked) -> Page:
@@ -146,25 +155,62 @@ def one_artifact(workspace: Workspace, asked: Asked) -> Page:
 
 def compare(workspace: Workspace, asked: Asked) -> Page:
     choices = [Choice(one["id"], one["name"]) for one in runs.summaries(workspace, limit=_CHOICES)]
-    pages = [_runs(workspace).page(name) if (name := asked.text(side)) else None for side in ("a", "b")]
-    what_if = _what_if(workspace, asked) if pages[0] else None
-    return compare_page(choices, pages[0], pages[1], what_if, asked.site)
+    name, other = asked.text("a"), asked.text("b")
+    if not name:
+        return compare_page(Comparison(choices), asked.site)
+    view = Comparison(
+        choices,
+        _runs(workspace).page(name),
+        _runs(workspace).page(other) if other else None,
+        figures.compare_view(workspace, name, other) if other else None,
+        _what_if(workspace, asked),
+        _replayed(workspace, asked),
+        _forked(workspace, asked),
+    )
+    return compare_page(view, asked.site)
 
 
 def _what_if(workspace: Workspace, asked: Asked) -> WhatIf | None:
-    """Of the last visit with items."""
+    """Of the visit that was asked for; otherwise of the first one with items, which has all of them."""
     run = runs.load(workspace, asked.text("a"))
-    made = [one for one in run["attempts"].values() if one["item"] and one["ended_at"]]
-    if not made:
+    visits = visits_with_items(run)
+    if not visits:
         return None
     pipeline = runs.pipeline_for(workspace, run)
-    step, visit = made[0]["step"], made[0]["iteration"]
-    own = pipeline["cap"] if pipeline else 4
+    step, visit = next((one for one in visits if f"{one[0]}:{one[1]}" == asked.text("visit")), visits[0])
+    own = pipeline["cap"] if pipeline else CAP
     order: Literal["waves", "rolling"] = "waves" if asked.text("order") == "waves" else "rolling"
-    cap = min(max(asked.number("cap") or own, 1), 64)
-    return WhatIf(
-        ghost_view(run, pipeline, step, visit, cap, order), ghost_view(run, pipeline, step, visit, own, "waves")
-    )
+    cap = min(max(asked.number("cap") or own, 1), _MOST_CAP)
+    measured = ghost_view(run, pipeline, step, visit, own, order_of(pipeline, step))
+    return WhatIf(ghost_view(run, pipeline, step, visit, cap, order), measured, visits)
+
+
+def _replayed(workspace: Workspace, asked: Asked) -> Replayed:
+    """Only a pipeline that is listed: a name out of an address leads to no other file."""
+    from pathlib import Path
+
+    from tenuto.knowledge import definitions
+
+    run = runs.load(workspace, asked.text("a"))
+    known = [one["name"] for one in definitions.available(Path(workspace.root))]
+    own, chosen = run["pipeline"]["name"], asked.text("pipeline")
+    listed = Replayed([*dict.fromkeys([own, *known])] if own in known else known, chosen or own)
+    if not chosen:
+        return listed
+    if chosen not in known:
+        return listed._replace(refused=f"there is no pipeline {chosen!r} here")
+    try:
+        return listed._replace(found=figures.replay_view(workspace, run["id"], chosen))
+    except TenutoError as error:
+        return listed._replace(refused=f"{error.message}. {error.hint}".strip())
+
+
+def _forked(workspace: Workspace, asked: Asked) -> figures.ForkPreview | None:
+    """At the step that was asked for, else where the run is. None of a run that is led by hand."""
+    run = runs.load(workspace, asked.text("a"))
+    if run["pipeline"]["hash"] is None or not run["steps"]:
+        return None
+    return figures.fork_view(workspace, run["id"], asked.text("step") or run["position"] or next(iter(run["steps"])))
 
 
 def all_figures(workspace: Workspace, asked: Asked) -> Page:

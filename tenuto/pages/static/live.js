@@ -1,7 +1,8 @@
 // Live pages: one tab listens for all tabs of this browser, and each page asks for the sections that changed.
 //
 // A stream holds one of the six connections that a browser opens to a host, so the tab that holds the lock listens and
-// tells the others. When it is closed, another gets the lock. A section in which somebody types stays as it is.
+// tells the others. When it is closed, another gets the lock. A section in which somebody types stays as it is, and so
+// does a log in which somebody has scrolled up. Only what is new in a section lights up.
 
 const policy = window.trustedTypes
   ? window.trustedTypes.createPolicy("tenuto", { createHTML: (html) => html })
@@ -45,13 +46,31 @@ function replace(part) {
     lock(section, part);
     return;
   }
+  if (isRead(section)) return;
+  const known = new Set(pieces(section).map(words));
+  const open = new Set([...section.querySelectorAll("details[open] > summary")].map((one) => one.textContent));
   const inside = document.activeElement && section.contains(document.activeElement) ? document.activeElement.id : "";
   section.innerHTML = policy.createHTML(part.html);
   section.dataset.digest = part.digest;
   delete section.dataset.stale;
+  section.querySelectorAll("details > summary").forEach((one) => open.has(one.textContent) && (one.parentElement.open = true));
   if (inside) document.getElementById(inside)?.focus();
+  pieces(section).forEach((one) => known.size && !known.has(words(one)) && one.classList.add("fresh"));
   section.dispatchEvent(new CustomEvent("tenuto:replaced", { bubbles: true }));
 }
+
+// The rows and cards of a section, and what each says whenever it is asked: without how long ago something was.
+const pieces = (section) => [...section.querySelectorAll("li:not(.numbered li):not(.diff li), tbody tr, .badge, .band")];
+function words(piece) {
+  let text = piece.textContent;
+  piece.querySelectorAll("time").forEach((one) => (text = text.replace(one.textContent, "")));
+  return text.replace(/\b[\d.]+(ms|s|m|h|d)\b/g, "");
+}
+
+// Somebody has scrolled up in a log that follows: it waits until they are at its end again.
+const end = (log) => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+const isRead = (section) => [...section.querySelectorAll(".log[data-follow]")].some((log) => !end(log));
+document.addEventListener("scroll", (event) => event.target.matches?.(".log[data-follow]") && end(event.target) && refresh(), true);
 
 // What a person has written stays; the buttons do not: they were for what the page showed before.
 function lock(section, part) {
@@ -160,6 +179,7 @@ async function lead() {
 
 export function start() {
   channel.onmessage = (event) => hear(event.data);
+  document.addEventListener("tenuto:look", refresh);
   if (!document.body.dataset.live) return;
   if (navigator.locks) navigator.locks.request("tenuto-live", lead);
   else lead();

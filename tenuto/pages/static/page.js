@@ -108,14 +108,8 @@ function step(by) {
 function event(by) {
   const slider = $("#at");
   if (!slider) return;
-  const at = Math.min(Math.max(Number(slider.value) + by, 1), Number(slider.max));
-  show(at, Number(slider.max));
-}
-function show(at, max) {
-  const address = new URL(location.href);
-  if (at >= max) address.searchParams.delete("at");
-  else address.searchParams.set("at", at);
-  location.assign(address);
+  slider.value = Number(slider.value) + by;
+  past(slider);
 }
 function up() {
   const place = $$(".crumbs a").pop();
@@ -127,9 +121,9 @@ function up() {
 const KEYS = {
   j: () => step(1),
   k: () => step(-1),
-  "/": () => ($("#find, input[type=search]") || { focus() { location.assign("/runs"); } }).focus(),
+  "/": () => ($("input[type=search]") || { focus() { location.assign("/runs"); } }).focus(),
   f: () => location.assign("/runs?status=failed"),
-  l: () => $('.tabs a[href*="of=log"]')?.click(),
+  l: () => $('.tabs a[href*="of=output"]')?.click(),
   d: () => $('.tabs a[href*="of=diff"]')?.click() || $(".shown details")?.toggleAttribute("open"),
   "[": () => event(-1),
   "]": () => event(1),
@@ -168,14 +162,29 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// ---- the slider: the page at that event, once it is let go
+// ---- what is asked on the page itself: the address says it, and the sections that differ are asked for
 
+function ask(given) {
+  const address = new URL(location.href);
+  for (const [name, value] of given) value === "" ? address.searchParams.delete(name) : address.searchParams.set(name, value);
+  history.replaceState(null, "", address);
+  document.dispatchEvent(new CustomEvent("tenuto:look"));
+}
+function past(slider) {
+  const last = slider.value === slider.max;
+  if (last && !document.body.dataset.live) return location.assign(location.pathname); // a page of the past is not live
+  $('label[for="at"]').textContent = `event ${slider.value} of ${slider.max}`;
+  document.body.classList.toggle("is-past", !last);
+  ask([["at", last ? "" : slider.value]]);
+}
 document.addEventListener("input", (event) => {
-  if (event.target.id === "at") $('label[for="at"]').textContent = `event ${event.target.value} of ${event.target.max}`;
+  const form = event.target.form;
+  if (event.target.id === "at") past(event.target);
   if (event.target.id === "find-in-log") find(event.target.value);
-});
-document.addEventListener("change", (event) => {
-  if (event.target.id === "at") show(Number(event.target.value), Number(event.target.max));
+  if (form?.dataset.live) {
+    if (event.target.type === "range") event.target.nextElementSibling.value = event.target.value;
+    ask(new FormData(form));
+  }
 });
 
 // ---- a part of the score: drag over it
@@ -228,15 +237,10 @@ document.addEventListener("tenuto:fresh", (event) => {
   needs = now;
   moments();
 });
-document.addEventListener("tenuto:replaced", (event) => {
-  moments();
-  event.target.classList.remove("fresh");
-  void event.target.offsetWidth;
-  event.target.classList.add("fresh");
-});
+document.addEventListener("tenuto:replaced", () => { moments(); follow(); });
+const follow = () => $$(".log[data-follow]").forEach((log) => (log.scrollTop = log.scrollHeight));
 
 moments();
 offer();
 setInterval(moments, 30000);
-const log = $(".log[data-follow]");
-if (log) log.scrollTop = log.scrollHeight;
+follow();

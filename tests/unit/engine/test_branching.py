@@ -181,7 +181,7 @@ def test_replaying_against_an_edited_pipeline_shows_the_difference_and_starts_no
     told = say("replay", "r", "--exit-code")
     assert told.status == 1
     assert "it would wait for a person in agreed: no decision is recorded" in told.out
-    assert "the run was completed; it would be running" in told.out
+    assert "the run was completed; it would be waiting_gate" in told.out
     assert "not asked for any more: work-1-implementer.01-a-1" in told.out
     assert reopen(repository).load("r")["version"] == before
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenuto.pages.compare import Choice, WhatIf, compare_page
+from tenuto.pages.compare import Choice, Comparison, Replayed, WhatIf, compare_page
 from tenuto.pages.evidence import Kept, artifact_page, attempt_page
 from tenuto.pages.figures import figures_page, machine_page
 from tenuto.pages.page import Page
@@ -76,6 +76,9 @@ def figures() -> Any:
         "micro_usd": 10_000,
         "tokens": None,
         "busy_ms": 9000,
+        "latest": 2,
+        "retries": 1,
+        "waited_ms": 500,
     }
     worker = {
         "name": "planner",
@@ -128,7 +131,26 @@ def other_pages(text: str) -> list[Page]:
     a, b = hostile(page_of(play), text), hostile(page_of(play), text)
     rolling: Any = {**hostile(ghost, text), "order": "rolling"}
     waves: Any = {**hostile(ghost, text), "order": "waves"}
-    what_if = WhatIf(rolling, waves)
+    what_if = WhatIf(rolling, waves, [("implementation", 1), (text, 2)])
+    trace = {"status": "completed", "why": text, "visits": [(text, text)], "attempts": [text], "routes": {}}
+    found: Any = {"then": trace, "now": trace, "assumed": [text], "unused": [text], "differences": [text]}
+    differences: Any = {
+        "sides": ({"run": text}, {"run": text}),
+        "steps": [],
+        "params": [(text, text, text)],
+        "artifacts": [(text, text, text)],
+    }
+    fork: Any = {
+        "step": text,
+        "steps": [text],
+        "kept": [text],
+        "again": [text],
+        "attempts": 2,
+        "micro_usd": 10_000,
+        "command": text,
+    }
+    replayed = Replayed([text], text, found, text)
+    comparison = Comparison([Choice(text, text)], a, b, differences, what_if, replayed, fork)
     bad: Any = hostile(made, text)
     bad["logs"] = [{**one, "name": text} for one in made["logs"]]
     hits: Any = {"hits": [{"at": 3, "line": text}], "more": True}
@@ -142,5 +164,5 @@ def other_pages(text: str) -> list[Page]:
         artifact_page(text, text, hostile(artifact(against="cd", diff=difference()), text)),
         figures_page(hostile(figures(), text)),
         machine_page(hostile(machine(), text), hostile(report, text)),
-        compare_page([Choice(text, text)], a, b, what_if, SITE),
+        compare_page(comparison, SITE),
     ]

@@ -27,7 +27,7 @@ def test_every_answer_of_a_gate_has_its_rehearsal_its_button_and_its_command() -
         assert command in html
     values = [one["value"] for one in Markup(html).all("button") if one.get("name") == "answer"]
     assert values == ["approve+go_on", "approve", "reject", "revise"]
-    assert "starts spec-1-spec-1" in html and "the run is then failed" in html
+    assert "starts spec-1-spec-1" in html and "the run ends as failed" in html
 
 
 def test_the_form_is_for_the_gate_and_the_bytes_that_the_card_shows() -> None:
