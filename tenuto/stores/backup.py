@@ -26,10 +26,10 @@ def records(db: Database, run: str | None) -> Iterator[Json]:
         yield {"kind": "run", "run": name, "events": seq, "head": chain.hex()}
         yield from _events(db, name)
     wanted = None if run is None else set(stored_by(db, names))
-    for sha, body in db.execute("SELECT sha256, body FROM blob ORDER BY sha256"):
+    for sha, body in db.each("SELECT sha256, body FROM blob ORDER BY sha256"):
         if wanted is None or sha in wanted:
             yield {"kind": "blob", "sha256": sha, **packed(body)}
-    for path, n, owner, seq, sha, body in db.execute(
+    for path, n, owner, seq, sha, body in db.each(
         "SELECT path, n, run, seq, sha256, body FROM render ORDER BY path, n"
     ):
         if run in (None, owner):
@@ -38,7 +38,7 @@ def records(db: Database, run: str | None) -> Iterator[Json]:
     if run is None:
         yield from _shared(db)
     where, values = ("WHERE run=?", (run,)) if run is not None else ("", ())
-    for owner, source, path, heading, text in db.execute(
+    for owner, source, path, heading, text in db.each(
         f"SELECT run, source, path, heading, body FROM passage {where} ORDER BY id", values
     ):
         yield {"kind": "passage", "run": owner, "source": source, "path": path, "heading": heading, "text": text}
@@ -48,7 +48,7 @@ def stored_by(db: Database, runs: list[str]) -> list[str]:
     """The hashes of every version of every artifact of these runs."""
     found: dict[str, None] = {}
     for name in runs:
-        for (body,) in db.execute("SELECT body FROM event WHERE run=? ORDER BY seq", (name,)):
+        for (body,) in db.each("SELECT body FROM event WHERE run=? ORDER BY seq", (name,)):
             event = upgrade(loads(body), name)
             if event["type"] == "ArtifactStored":
                 found[event["sha256"]] = None
@@ -56,7 +56,7 @@ def stored_by(db: Database, runs: list[str]) -> list[str]:
 
 
 def _events(db: Database, run: str) -> Iterator[Json]:
-    for seq, body, digest, redacted in db.execute(
+    for seq, body, digest, redacted in db.each(
         "SELECT seq, body, digest, redacted FROM event WHERE run=? ORDER BY seq", (run,)
     ):
         record: Json = {"kind": "event", "run": run, "seq": seq, "digest": digest.hex()}

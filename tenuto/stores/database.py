@@ -27,8 +27,8 @@ from tenuto.errors import SchemaSkew
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3 as _sqlite3
-    from collections.abc import Callable, Iterator
-    from typing import ClassVar
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, ClassVar
 
     from tenuto.ports import Finding
     from tenuto.stores.journal import PassageIndex
@@ -87,6 +87,10 @@ class Connection(_sqlite3.Connection):
         from tenuto.stores import search
 
         return search
+
+    def each(self, query: str, values: Sequence[object] = (), /) -> Iterator[Any]:
+        """The rows of a long answer, which is never in memory as a whole."""
+        return iter(self.execute(query, values))
 
     def indexed_runs(self) -> int:
         """How many runs there are, by the pages of their index."""

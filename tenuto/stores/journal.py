@@ -11,8 +11,12 @@ A turn cannot do this. It shows in files what it committed, and no file may tell
 
 from __future__ import annotations
 
+import fcntl
+from time import monotonic, sleep
+
 from tenuto.core.status import ENDED, LONGEST_LINE, count_open_ends, open_ends, waits_in_short
 from tenuto.encoding import HASHING
+from tenuto.errors import Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +62,9 @@ if TYPE_CHECKING:
         """Of the text of an event, also where it is no UTF-8 any more."""
 
         def execute(self, query: str, values: Sequence[object] = (), /) -> Cursor: ...
+        def each(self, query: str, values: Sequence[object] = (), /) -> Iterator[Record]:
+            """The rows of a long answer, which is never in memory as a whole."""
+
         def executemany(self, query: str, rows: Sequence[Sequence[object]], /) -> object: ...
         @property
         def passages(self) -> PassageIndex[Self]: ...
@@ -71,6 +78,35 @@ if TYPE_CHECKING:
 REPO = "@"  # the repository's own stream; no slug can be this
 EMPTY_CHAIN = bytes(32)
 KEEP_BODIES = 8  # renders of a file, from the newest on, whose text is kept
+
+
+_LOOK_AGAIN = 0.02
+
+
+def wait_for(file: int, longest: float | None, location: str) -> None:
+    """The lock of a file. The kernel wakes who waits without a limit; who has one looks again and again."""
+    if longest is None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return
+    until = monotonic() + longest
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if monotonic() >= until:
+                message = f"another program has been writing to {location} for {longest:g} s"
+                raise Conflict("journal-busy", message, "tenuto doctor names it", path=location) from None
+        sleep(_LOOK_AGAIN)
+
+
+def stand_in_line(lock: int, queue: int, longest: float | None, location: str) -> None:
+    """Who waits holds the queue: a process that just wrote cannot overtake it, however fast it comes again."""
+    wait_for(queue, longest, location)
+    try:
+        wait_for(lock, longest, location)
+    finally:
+        fcntl.flock(queue, fcntl.LOCK_UN)
 
 
 class Writing:

@@ -20,9 +20,20 @@ from tenuto.stores.journal import sign
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol
 
     from tenuto.ports import SearchHit
     from tenuto.stores.database import Connection
+
+    class Finder(Protocol):
+        """What the steps ask of an index. A term is a word; with a star behind it, the beginning of one."""
+
+        def count(self, term: str, most: int, /) -> int:
+            """How many passages hold it; no further than `most`."""
+
+        def add(self, found: dict[int, SearchHit], terms: list[str], every: bool, limit: int, ranked: bool, /) -> None:
+            """Passages that hold all of these terms, or any: best first, or else the newest first."""
+
 
 # A word in more passages than this is not ranked: ranking reads every match, and such a word says little.
 _RANK_AT_MOST = 2000
@@ -75,65 +86,76 @@ def rebuild_index(db: Connection) -> None:
 
 
 def search(db: Connection, words: str, limit: int) -> list[SearchHit]:
-    counted = [_counted(db, term) for term in _terms(words)]
+    return found_by(_Fts5(db), words, limit)
+
+
+def found_by(index: Finder, words: str, limit: int) -> list[SearchHit]:
+    """The steps above, over the index of one kind of database."""
+    counted = [_counted(index, term) for term in _terms(words)]
     known = sorted((entry for entry in counted if entry[0]), key=lambda entry: entry[0])
     if not known:
         return []
     found: dict[int, SearchHit] = {}
+    every = [term for _, term in known]
     if len(known) == len(counted):
-        _add(db, found, " AND ".join(term for _, term in known), limit, ranked=known[0][0] <= _RANK_AT_MOST)
+        index.add(found, every, True, limit, known[0][0] <= _RANK_AT_MOST)
     rare = [term for count, term in known if count <= _RANK_AT_MOST]
     if len(found) < limit and (len(known) > 1 or not found):
-        _add(db, found, " OR ".join(rare or [term for _, term in known]), limit, ranked=bool(rare))
+        index.add(found, rare or every, False, limit, bool(rare))
     return list(found.values())[:limit]
 
 
 def _terms(words: str) -> list[str]:
-    """Each word once, as FTS5 takes it; common ones only where there is nothing else."""
+    """Each word once; common ones only where there is nothing else."""
     plain = "".join(c if c.isalnum() else " " for c in words).split()
     distinct = list(dict.fromkeys(word.lower() for word in plain))
     telling = [word for word in distinct if word not in _COMMON] or distinct
-    return [f'"{word}"' for word in telling[:_MOST_TERMS]]
+    return telling[:_MOST_TERMS]
 
 
-def _counted(db: Connection, term: str) -> tuple[int, str]:
+def _counted(index: Finder, term: str) -> tuple[int, str]:
     """In how many passages, as far as it matters. A word that is in none becomes the beginning of a word."""
-    count = _count(db, term)
-    if not count and len(term) >= _SHORTEST_BEGINNING + 2:
+    count = index.count(term, _RANK_AT_MOST + 1)
+    if not count and len(term) >= _SHORTEST_BEGINNING:
         term += "*"
-        count = _count(db, term)
+        count = index.count(term, _RANK_AT_MOST + 1)
     return count, term
 
 
-def _count(db: Connection, term: str) -> int:
-    row = db.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM passage_text WHERE passage_text MATCH ? LIMIT ?)",
-        (term, _RANK_AT_MOST + 1),
-    ).fetchone()
-    return int(row[0])
+class _Fts5:
+    def __init__(self, db: Connection) -> None:
+        self._db = db
 
+    def count(self, term: str, most: int, /) -> int:
+        row = self._db.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM passage_text WHERE passage_text MATCH ? LIMIT ?)",
+            (_quoted(term), most),
+        ).fetchone()
+        return int(row[0])
 
-def _add(db: Connection, found: dict[int, SearchHit], query: str, limit: int, ranked: bool) -> None:
-    order = "bm25(passage_text, 4.0, 1.0)" if ranked else "-rowid"
-    rows = db.execute(
-        "SELECT p.id, p.run, p.source, p.path, p.heading, p.body, p.digest, m.score FROM"
-        f" (SELECT rowid AS id, {order} AS score FROM passage_text WHERE passage_text MATCH ? ORDER BY score LIMIT ?) m"
-        " JOIN passage p ON p.id=m.id ORDER BY m.score, p.id",
-        (query, limit + len(found)),
-    )
-    for number, run, source, path, heading, body, digest, score in rows:
-        if sign((run, source, path, heading, body)) != digest:
-            raise Damaged(
-                "index-damaged", f"the searchable text of {path} is not what was stored", "tenuto repair", path=path
-            )
-        found.setdefault(
-            number,
-            {
-                "run": run,
-                "source": source,
-                "path": path,
-                "heading": heading,
-                "text": body,
-                "score": -score if ranked else 0.0,
-            },
+    def add(self, found: dict[int, SearchHit], terms: list[str], every: bool, limit: int, ranked: bool, /) -> None:
+        query = (" AND " if every else " OR ").join(_quoted(term) for term in terms)
+        order = "bm25(passage_text, 4.0, 1.0)" if ranked else "-rowid"
+        rows = self._db.execute(
+            "SELECT p.id, p.run, p.source, p.path, p.heading, p.body, p.digest, m.score FROM (SELECT rowid AS id,"
+            f" {order} AS score FROM passage_text WHERE passage_text MATCH ? ORDER BY score LIMIT ?) m"
+            " JOIN passage p ON p.id=m.id ORDER BY m.score, p.id",
+            (query, limit + len(found)),
         )
+        for number, *texts, digest, score in rows:
+            found.setdefault(number, hit_of(texts, digest, -score if ranked else 0.0))
+
+
+def _quoted(term: str) -> str:
+    """As FTS5 takes it; a star stands for the rest of a word."""
+    return f'"{term[:-1]}"*' if term.endswith("*") else f'"{term}"'
+
+
+def hit_of(texts: list[str], digest: bytes, score: float) -> SearchHit:
+    """Of a passage (run, source, path, heading, text) that is what was stored."""
+    run, source, path, heading, body = texts
+    if sign(tuple(texts)) != digest:
+        raise Damaged(
+            "index-damaged", f"the searchable text of {path} is not what was stored", "tenuto repair", path=path
+        )
+    return {"run": run, "source": source, "path": path, "heading": heading, "text": body, "score": score}

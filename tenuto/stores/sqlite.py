@@ -25,11 +25,10 @@ from __future__ import annotations
 import fcntl
 import posix as os
 from _thread import RLock
-from time import monotonic, sleep
 
 from tenuto.errors import Conflict
 from tenuto.stores.database import DatabaseError, OperationalError, check_version, connect, make_folder, migrate
-from tenuto.stores.journal import Writing
+from tenuto.stores.journal import Writing, stand_in_line, wait_for
 from tenuto.stores.tables import PATIENCE, Known, TableReader, TableTransaction
 
 TYPE_CHECKING = False
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 
 _BUSY_SECONDS = 30.0
-_LOOK_AGAIN = 0.02
 _FRAMES = 200  # of the log, then it is written over: a flush of blocks that are there already takes half the time
 _FRAME = 4096 + 24
 _LARGEST_LOG = 8 << 20
@@ -146,7 +144,7 @@ class SqliteJournal:
             except OSError:
                 return False
             try:
-                self._wait_for(file)
+                wait_for(file, self.longest_wait, self.location)
             except BaseException:
                 os.close(file)
                 raise
@@ -196,28 +194,7 @@ class SqliteJournal:
             return os.open(self.directory + name, flags, 0o644)
 
     def _stand_in_line(self) -> None:
-        """Who waits holds the queue: a process that just wrote cannot overtake it, however fast it comes again."""
-        self._wait_for(self._queue_fd)
-        try:
-            self._wait_for(self._lock_fd)
-        finally:
-            fcntl.flock(self._queue_fd, fcntl.LOCK_UN)
-
-    def _wait_for(self, file: int) -> None:
-        """The kernel wakes who waits without a limit; who has one looks again and again."""
-        if self.longest_wait is None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            return
-        until = monotonic() + self.longest_wait
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if monotonic() >= until:
-                    message = f"another program has been writing to {self.location} for {self.longest_wait:g} s"
-                    raise Conflict("journal-busy", message, "tenuto doctor names it", path=self.location) from None
-            sleep(_LOOK_AGAIN)
+        stand_in_line(self._lock_fd, self._queue_fd, self.longest_wait, self.location)
 
     def unlock(self) -> None:
         self._writing = False

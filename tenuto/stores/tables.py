@@ -52,12 +52,24 @@ if TYPE_CHECKING:
     Head = tuple[int, bytes, int, int, str | None, str]  # of a run: seq, chain, tail, kept, open_in, created
 
 PATIENCE = 0.5  # a state is kept again when the events since make up this share of it
-_LOGGED = (
+_KEEP_LENGTH = (
     "INSERT INTO logged VALUES(?,?,?) ON CONFLICT(path) DO UPDATE SET length=excluded.length, digest=excluded.digest"
 )
 _AT_ONCE = 200  # events that are decoded together when a run is folded: a third less time for each
 _MOST = (1 << 63) - 1  # no database counts further
 
+
+# What nearly every turn asks. A store that is far away asks several of these at once.
+STATE = "SELECT seq, fold, body, digest FROM state WHERE run=?"
+EVENTS = "SELECT seq, body, digest, redacted, chain FROM event WHERE run=? AND seq>? ORDER BY seq"
+RUN = f"SELECT {ROW}, digest FROM run WHERE id=?"
+HEAD = "SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?"
+RENDERS = "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?"
+NEWEST = "SELECT n, sha256 FROM render WHERE path=? ORDER BY n DESC LIMIT 1"
+LOGS = "SELECT path, length FROM logged ORDER BY path"
+LOGGED = "SELECT length, digest FROM logged WHERE path=?"
+LOG_END = "SELECT body FROM log WHERE path=? ORDER BY pos DESC LIMIT 1"
+MARKER = "SELECT value, digest FROM note WHERE name=?"
 
 _LIKE = "LIKE ? ESCAPE '!'"
 _CREATED = "(SELECT created FROM run WHERE id=?)"
@@ -127,7 +139,7 @@ class TableReader:
 
     def _folded(self, run: str, make: Callable[[], State]) -> State | None:
         try:
-            row = self._db.execute("SELECT seq, fold, body, digest FROM state WHERE run=?", (run,)).fetchone()
+            row = self._db.execute(STATE, (run,)).fetchone()
         except UnicodeEncodeError:
             return None  # no run has half a character in its name
         kept = ""  # the state, as it was kept; one of another version is folded anew, a damaged one `verify` names
@@ -145,7 +157,7 @@ class TableReader:
         if state is None and kept:
             state = loads(kept)
         version = state["version"] if state else 0
-        head = self._db.execute(f"SELECT {ROW}, digest FROM run WHERE id=?", (run,)).fetchone()
+        head = self._db.execute(RUN, (run,)).fetchone()
         if head is not None:
             self._check_rows([head])
         if (head[2] if head else 0) != version:
@@ -174,9 +186,7 @@ class TableReader:
 
     def _rows(self, run: str, after: int, size: int) -> Iterator[list[Record]]:
         """So many at a time, each as it was written: behind the one before it, which its chain names."""
-        cursor = self._db.execute(
-            "SELECT seq, body, digest, redacted, chain FROM event WHERE run=? AND seq>? ORDER BY seq", (run, after)
-        )
+        cursor = self._db.execute(EVENTS, (run, after))
         before = b"" if after else EMPTY_CHAIN
         while rows := cursor.fetchmany(size):
             for seq, body, digest, redacted, chain in rows:
@@ -244,8 +254,7 @@ class TableReader:
 
     def renders(self, path: str, limit: int = KEEP_BODIES) -> list[Render]:
         """Newest first. Those before the last few have no body any more."""
-        query = "SELECT sha256, body, run, seq FROM render WHERE path=? ORDER BY n DESC LIMIT ?"
-        return [_bytes_or_none(row) for row in self._db.execute(query, (path, _MOST if limit < 0 else limit))]
+        return [_bytes_or_none(row) for row in self._db.execute(RENDERS, (path, _MOST if limit < 0 else limit))]
 
     def render_of(self, sha: str) -> tuple[str, Render] | None:
         """Any render we ever made, by its hash."""
@@ -267,7 +276,7 @@ class TableReader:
 
     def logs(self) -> list[tuple[str, int]]:
         """Every append-only file, and how long it should be."""
-        return list(self._db.execute("SELECT path, length FROM logged ORDER BY path"))
+        return list(self._db.execute(LOGS))
 
     def log_text(self, path: str) -> Iterator[bytes]:
         """In parts, as they were appended. Compared with their hash at the end: take all, or nothing."""
@@ -282,7 +291,7 @@ class TableReader:
 
     def log_end(self, path: str) -> bytes:
         """What was appended last."""
-        body = self._value("SELECT body FROM log WHERE path=? ORDER BY pos DESC LIMIT 1", path)
+        body = self._value(LOG_END, path)
         return body if isinstance(body, bytes) else b""
 
     def blob(self, sha: str) -> bytes | None:
@@ -294,7 +303,7 @@ class TableReader:
         raise not_as_written(f"the content {sha}", self._path)
 
     def marker(self, name: str) -> str | None:
-        row = self._db.execute("SELECT value, digest FROM note WHERE name=?", (name,)).fetchone()
+        row = self._db.execute(MARKER, (name,)).fetchone()
         if row and hash_of(row[0]) != row[1]:
             from tenuto.stores.verify import not_as_written
 
@@ -382,8 +391,7 @@ class TableTransaction(TableReader):
     def _head(self, run: str) -> Head | None:
         head = self._known.heads.get(run)
         if head is None:
-            query = "SELECT seq, chain, tail, kept, open_in, created FROM run WHERE id=?"
-            head = self._db.execute(query, (run,)).fetchone()
+            head = self._db.execute(HEAD, (run,)).fetchone()
             if head is not None:
                 self._known.heads[run] = head
         return head
@@ -452,8 +460,7 @@ class TableTransaction(TableReader):
 
     def remember(self, path: str, render: Render) -> bool:
         sha, body, run, seq = render
-        query = "SELECT n, sha256 FROM render WHERE path=? ORDER BY n DESC LIMIT 1"
-        newest = self._db.execute(query, (path,)).fetchone()
+        newest = self._db.execute(NEWEST, (path,)).fetchone()
         if newest and newest[1] == sha:
             return False
         n = self._checked_number(newest[0], path) + 1 if newest else 1
@@ -462,14 +469,11 @@ class TableTransaction(TableReader):
         return True
 
     def append_log(self, path: str, text: bytes) -> int:
-        length, digest = self._db.execute("SELECT length, digest FROM logged WHERE path=?", (path,)).fetchone() or (
-            0,
-            None,
-        )
+        length, digest = self._db.execute(LOGGED, (path,)).fetchone() or (0, None)
         self._db.execute("INSERT INTO log VALUES(?,?,?)", (path, length, text))
         logged = (path, length + len(text), log_digest(path, digest, text))
         self._known.logs = None
-        self._db.execute(_LOGGED, logged)
+        self._db.execute(_KEEP_LENGTH, logged)
         return logged[1]
 
     def reset_log(self, path: str, text: bytes) -> None:

@@ -64,10 +64,10 @@ def verify_run(db: Database, run: str) -> Iterator[Finding]:
 
 
 def verify_contents(db: Database) -> Iterator[Finding]:
-    for name, body in db.execute("SELECT sha256, body FROM blob"):
+    for name, body in db.each("SELECT sha256, body FROM blob"):
         if sha256(body).hexdigest() != name:
             yield finding("damage", None, f"content {name}", "the stored file is not what was stored", BACKUP)
-    for path, run, n, name, body in db.execute("SELECT path, run, n, sha256, body FROM render WHERE body IS NOT NULL"):
+    for path, run, n, name, body in db.each("SELECT path, run, n, sha256, body FROM render WHERE body IS NOT NULL"):
         if sha256(body).hexdigest() != name:
             yield finding("damage", run, path, f"version {n} is not what was written", BACKUP)
     for path, written, recorded in db.execute(
@@ -91,7 +91,7 @@ def verify_contents(db: Database) -> Iterator[Finding]:
 def _first_bad_event(db: Database, run: str) -> Finding | None:
     chain, expected = bytes(32), 1
     # As bytes: a text that is no UTF-8 any more is to be named, not to stop the search.
-    for seq, body, digest, link, redacted in db.execute(
+    for seq, body, digest, link, redacted in db.each(
         f"SELECT seq, {db.body_as_bytes}, digest, chain, redacted FROM event WHERE run=? ORDER BY seq", (run,)
     ):
         problem = ""
@@ -174,7 +174,7 @@ def _folded(db: Database, run: str, at: int) -> tuple[object, Run | Repo]:
     """The run as it was at event `at`, as JSON keeps it, and as it is."""
     state: Run | Repo = new_repo() if run == REPO else new_run()
     kept: object = None
-    for seq, body in db.execute("SELECT seq, body FROM event WHERE run=? ORDER BY seq", (run,)):
+    for seq, body in db.each("SELECT seq, body FROM event WHERE run=? ORDER BY seq", (run,)):
         replay([loads(body)], run, state)
         if seq == at:
             kept = loads(dumps(state))
@@ -204,7 +204,7 @@ def rebuild(db: Database, run: str) -> None:
 
 def _damaged_passages(db: Database) -> Iterator[tuple[str, str]]:
     """(path, heading) of passages that are not what was stored."""
-    for path, heading, *row, digest in db.execute(
+    for path, heading, *row, digest in db.each(
         "SELECT path, heading, run, source, path, heading, body, digest FROM passage"
     ):
         if sign(tuple(row)) != digest:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tenuto.core.fold import fold
+from tenuto.stores.postgres.journal import PostgresJournal
 from tenuto.stores.sqlite import SqliteJournal
 from tests.support.memory_journal import MemoryJournal
+from tests.support.postgres import fresh_journal
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -94,7 +96,24 @@ def _damage_memory(journal: Journal, what: Damage) -> None:
             journal.tables.blobs = dict.fromkeys(journal.tables.blobs, b"\0")
 
 
+def _again(journal: Journal) -> Journal:
+    assert isinstance(journal, PostgresJournal)
+    return PostgresJournal(journal.directory, journal.address, journal.project.name)
+
+
+def _damage_postgres(journal: Journal, what: Damage) -> None:
+    statements: dict[Damage, str] = {
+        "event": "UPDATE event SET body=replace(body, 'one', 'two') WHERE run='a' AND seq=2",
+        "link": "UPDATE event SET chain=decode(repeat('00', 32), 'hex') WHERE run='a' AND seq=2",
+        "tail": "DELETE FROM event WHERE run='a' AND seq=3",
+        "content": "UPDATE blob SET body=decode('00', 'hex')",
+    }
+    assert isinstance(journal, PostgresJournal)
+    journal.first([*journal.opening("BEGIN"), statements[what], "COMMIT"])
+
+
 STORES = {
     "memory": Store(lambda location: MemoryJournal(), lambda journal: journal, _damage_memory),
     "sqlite": Store(SqliteJournal, lambda journal: SqliteJournal(journal.directory), _damage_sqlite),
+    "postgresql": Store(fresh_journal, _again, _damage_postgres),
 }

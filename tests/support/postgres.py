@@ -15,15 +15,23 @@ from functools import cache
 from itertools import count
 
 import psycopg
+import pytest
 
-from tenuto.cluster.private_postgres import PrivatePostgres
+from tenuto.cluster.private_postgres import PrivatePostgres, binaries
+from tenuto.errors import NotFound
+from tenuto.stores.postgres.journal import PostgresJournal
+from tenuto.stores.postgres.schema import project_named, set_up
 
 _numbers = count(1)
 
 
 @cache
 def shared_server() -> PrivatePostgres:
-    """The one of this process."""
+    """The one of this process. Where the machine has no PostgreSQL, the test is skipped, and says so."""
+    try:
+        binaries()
+    except NotFound as reason:
+        pytest.skip(f"needs postgres, which is not installed ({reason.hint})")
     server = PrivatePostgres.start(settings={"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"})
     atexit.register(server.stop)
     return server
@@ -36,3 +44,20 @@ def fresh_database(server: PrivatePostgres | None = None) -> str:
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
     return server.url(name)
+
+
+@cache
+def shared_database() -> str:
+    return fresh_database()
+
+
+def fresh_project(address: str = "") -> tuple[str, str]:
+    """(address, project) of a new and empty journal, in the database that all tests of this process share."""
+    address, project = address or shared_database(), f"t{next(_numbers)}"
+    with psycopg.connect(address, autocommit=True) as owner:
+        set_up(owner, project_named(project), address)
+    return address, project
+
+
+def fresh_journal(directory: str) -> PostgresJournal:
+    return PostgresJournal(directory, *fresh_project())
