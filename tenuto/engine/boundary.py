@@ -27,7 +27,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NotRequired, TypedDict
 
@@ -37,6 +37,8 @@ from tenuto.engine.attempt import AttemptPlan, allows
 from tenuto.errors import Refused
 from tenuto.files import git, git_state
 from tenuto.files.exchange import LARGEST
+from tenuto.files.git_start import repository_of
+from tenuto.files.planted import is_in_use, is_read_unasked, special_files
 from tenuto.names import fits
 from tenuto.supervise.records import FileLock, is_locked, make_directory
 from tenuto.workspace.workspace import Workspace
@@ -53,6 +55,7 @@ class Member(TypedDict):
     told: list[str]  # files of this tree that our own output goes to
     around: git.Snapshot  # of the run's own tree, for an agent in a tree of its own
     git: NotRequired[git_state.State | None]  # git's own files, when the first of the group started
+    special: NotRequired[list[str]]  # pipes, sockets and devices that stood there already
 
 
 Group = dict[str, Member]
@@ -74,6 +77,7 @@ class ChangeWatch:
 
     def begin(self, plan: AttemptPlan, in_flight: list[str]) -> None:
         """An agent that starts beside others joins their group; the first one begins a new group."""
+        self._clear_special(plan, is_read_unasked)
         group = self._read(plan)
         mine = group.get(plan.name) if plan.isolated else None  # where it goes on in the tree of another one
         if not any(name in in_flight and name != plan.name for name in group):
@@ -82,13 +86,66 @@ class ChangeWatch:
         snapshots = [member["git"] for member in group.values() if "git" in member]
         group[plan.name] = {
             "base": base,
-            "before": mine["before"] if mine else git.snapshot(plan.workdir, base),
+            "before": mine["before"] if mine else self._snapshot(plan.workdir, base),
             "may": plan.boundary(),
             "told": _own_output(plan.workdir),
             "around": self._around(plan) if plan.isolated else {},
             "git": snapshots[0] if snapshots else git_state.snapshot(self.workspace.root),
+            "special": self._special(plan),
         }
         self._write(plan, group)
+
+    def _snapshot(self, root: str, base: str = "") -> git.Snapshot | None:
+        """None without git. Where git's own files hold the journal, and git says that there is no repository any more,
+        nobody knows what changed."""
+        found = git.snapshot(root, base)
+        if found is None and not self.workspace.state.endswith("/.tenuto"):
+            message = f"git does not take {root} for a repository any more: what changed there is not known"
+            raise Refused("git-failed", message, "git status says why; then tenuto run")
+        return found
+
+    def clear_special(self, plan: AttemptPlan, in_flight: list[str], alone: bool) -> tuple[list[str], str]:
+        """Pipes, sockets and devices that the agent left, put aside before anything is opened; and where they are kept.
+        One that may be another agent's, at work now, stands as long as neither git nor Tenuto would open it. In git's
+        own files they are named as what was changed there."""
+        group = self._read(plan)
+        if plan.name not in group:
+            return [], ""
+        before = [set(member.get("special", [])) for member in group.values()]
+        known = set.intersection(*before) if before else set()
+        moved = self._clear_special(
+            plan, lambda path: path not in known and (is_read_unasked(path) or (alone and not is_in_use(path)))
+        )
+        in_git = [f"{path} was no file any more" for path in moved if path.startswith(".git/")]
+        if in_git:
+            for name in dict.fromkeys([plan.name, *in_flight]):
+                self._save(self._git_record(name), dict.fromkeys([*_load_strays(self._git_record(name)), *in_git]))
+        return moved, self._aside(plan)
+
+    def _special(self, plan: AttemptPlan) -> list[str]:
+        """Those in git's own files as .git/NAME, wherever these lie; those in a tree of its own by their whole path."""
+        root, repository = self.workspace.root, repository_of(self.workspace.root)
+        found = [path for path in special_files(root) if not path.startswith(".git/")]
+        if not f"{os.path.realpath(plan.workdir)}/".startswith(f"{os.path.realpath(root)}/"):
+            found += [os.path.join(plan.workdir, path) for path in special_files(plan.workdir)]
+        if repository is not None:
+            found += [f".git/{path}" for path in special_files(repository.common)]
+        return found
+
+    def _clear_special(self, plan: AttemptPlan, is_wanted: Callable[[str], bool]) -> list[str]:
+        moved = [path for path in self._special(plan) if is_wanted(path)]
+        for path in moved:
+            repository = repository_of(self.workspace.root) if path.startswith(".git/") else None
+            if repository is not None:
+                move_aside(repository.common, path.removeprefix(".git/"), f"{self._aside(plan)}/git")
+            elif path.startswith("/"):
+                move_aside("/", path[1:], self._aside(plan))
+            else:
+                move_aside(self.workspace.root, path, self._aside(plan))
+        return moved
+
+    def _aside(self, plan: AttemptPlan) -> str:
+        return f"{self.workspace.state}/quarantine/special-{plan.run['id']}-{plan.name}"
 
     def settle_git(self, plan: AttemptPlan, in_flight: list[str]) -> str:
         """What was changed in git's own files and may not be, in words; it is put back. Empty when all is well."""
@@ -132,7 +189,7 @@ class ChangeWatch:
         mine = self._read(plan).get(plan.name)
         if mine is None or mine["before"] is None:
             return []
-        return git.differences(mine["before"], git.snapshot(plan.workdir, mine["base"]) or {})
+        return git.differences(mine["before"], self._snapshot(plan.workdir, mine["base"]) or {})
 
     def touched(self, plan: AttemptPlan, changed: list[str]) -> list[str]:
         """What certainly was this agent's doing: in a shared tree, beside others, only what is its own by name."""
@@ -246,7 +303,7 @@ class ChangeWatch:
             return outside
         mine, strays = self._read(plan).get(plan.name), self._known_strays()
         before = (mine["before"] if mine else None) or {}
-        now = git.snapshot(plan.workdir, mine["base"] if mine else "") or {}
+        now = self._snapshot(plan.workdir, mine["base"] if mine else "") or {}
         left = [path for path in outside if path not in strays or now.get(path) != strays[path]]
         fresh = {path: before.get(path) for path in left if path not in strays}
         if fresh:
@@ -256,7 +313,7 @@ class ChangeWatch:
     def excuse(self, plan: AttemptPlan, paths: list[str]) -> None:
         """The engine's own check changed these while no agent ran: no agent is to blame for them."""
         group = self._read(plan)
-        now = git.snapshot(plan.workdir, self.base(plan)) or {}
+        now = self._snapshot(plan.workdir, self.base(plan)) or {}
         for member in group.values():
             for path in paths:
                 if member["before"] is not None and path in now:

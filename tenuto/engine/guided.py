@@ -190,6 +190,7 @@ class Guide(Engine):
             self._fail(plan, prepared)
             return False
         make_directory(directory, 0o777)
+        judge.clear_traps(self, plan, f"{self.workspace.state}/quarantine/{self.name}-{name}")
         self.boundary.begin(plan, run["in_flight"])
         judge.save(f"{directory}/before.json", receipts.look(plan, directory))
         # Under its name when it is whole: what is there is not made again.

@@ -125,6 +125,11 @@ def clear_way(site: Site, plan: AttemptPlan) -> None:
     folder = f"{site.workspace.state}/quarantine/{site.name}-{plan.name}"
     if all(name == plan.name for name in plan.run["in_flight"]):
         clear_strays(site, folder)
+    clear_traps(site, plan, folder)
+
+
+def clear_traps(site: Site, plan: AttemptPlan, folder: str) -> None:
+    """Before anybody writes there, whoever starts the agent."""
     traps = receipts.traps_in_the_way(plan)
     for path in traps:
         move_aside(plan.workdir, path, folder)
@@ -138,6 +143,16 @@ def clear_way(site: Site, plan: AttemptPlan) -> None:
     if shared:
         named = ", ".join(map(git.in_words, shared))
         _note(site, f"outputs that were one file with another were parted from it: {named}", f"shared:{plan.name}")
+
+
+def clear_special(site: Site, plan: AttemptPlan, in_flight: list[str], shared: bool = False) -> None:
+    """Before anything is read that the agent may have written. `shared`: others work in this tree, too."""
+    alone = not shared and all(name == plan.name for name in in_flight)
+    moved, folder = site.boundary.clear_special(plan, in_flight, alone)
+    if moved:
+        named = ", ".join(map(git.in_words, moved))
+        text = f"pipes, sockets or devices were put aside: {named}; they are kept in {folder}"
+        _note(site, text, f"special:{plan.name}:{digest(named.encode())[:8]}")
 
 
 def clear_strays(site: Site, folder: str) -> None:
@@ -310,6 +325,7 @@ def make_ready(site: Site, plan: AttemptPlan) -> Prepared:
 
 
 def receive(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Judgement:
+    clear_special(site, plan, list(plan.run["in_flight"]), shared=True)  # with the session that leads the run
     return wait_for(lambda: judge(site, plan, directory, reply))
 
 
@@ -400,6 +416,7 @@ def judge(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Judgem
             return checks
         receipt["checks"], receipt["problem"] = checks.results, receipts.problem_of(checks)
         if checks.results:  # what a check ran is what the agent wrote
+            clear_special(site, plan, list(plan.run["in_flight"]))
             planted = site.boundary.settle_git(plan, list(plan.run["in_flight"]))
             receipt["problem"] = receipt["problem"] or planted
             site.boundary.excuse(plan, [path for path in site.boundary.changed(plan) if path not in changed])
@@ -494,6 +511,7 @@ def _take_over(site: Site, plan: AttemptPlan, changed: list[str], judgement: Jud
 
 
 def give_up(site: Site, plan: AttemptPlan) -> None:
+    clear_special(site, plan, [plan.name])
     site.boundary.settle_git(plan, [plan.name])
     if not plan.isolated or not os.path.isdir(plan.workdir):
         return

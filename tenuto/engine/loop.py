@@ -326,6 +326,7 @@ class Engine(Site):
     def finish(self, name: str, directory: str, result: Result) -> None:
         run = self.workspace.load(self.name)
         plan = self.plan(run, name)
+        judge.clear_special(self, plan, list(run["in_flight"]))
         output = read_text(f"{directory}/stdout")
         judge.look_back(self, plan, int(os.path.basename(directory)))
         plan.errors = judge.errors_of(directory)

@@ -34,6 +34,7 @@ from tenuto.errors import Refused
 from tenuto.files import git_start
 from tenuto.files.exchange import LARGEST
 from tenuto.files.git_start import NO_REPOSITORY, NOT_STARTED, Answer, repository_of
+from tenuto.files.planted import read_plain
 
 __all__ = ["NOT_STARTED", "NO_REPOSITORY", "Answer", "repository_of"]
 # ---- lock files that a killed git left behind -----------------------------
@@ -349,11 +350,7 @@ def refuse_filters(root: str, paths: list[str] | None = None) -> None:
 
 
 def _bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(1 << 20)
-    except OSError:
-        return b""
+    return read_plain(path, 1 << 20) or b""
 
 
 def trailers(root: str, since: str, key: str) -> dict[str, str]:
@@ -382,7 +379,7 @@ def _hash(path: str) -> str:
             return digest(os.fsencode(os.readlink(path)))
         if size(path) > LARGEST:
             return f"{size(path)} bytes, written {os.stat(path).st_mtime_ns}"  # to read it all would take for ever
-        with open(path, "rb") as file:
-            return digest(file.read())
+        body = read_plain(path)
     except OSError:
         return ""
+    return "" if body is None else digest(body)

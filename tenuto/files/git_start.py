@@ -36,9 +36,11 @@ import threading
 from typing import NamedTuple
 
 from tenuto.errors import Refused
+from tenuto.files.planted import read_plain
 
 NOT_STARTED = 127  # the status where the program itself could not be started
 OUT_OF_TIME = 124  # the status where it took too long
+_LONGEST = 900.0  # seconds, where nothing else is said: whatever git waits for there is not coming
 NO_REPOSITORY = 128  # git's own, where there is no repository
 FILTERS = "git-filters"
 
@@ -98,7 +100,8 @@ class Answer:
         self.errors = errors.decode("utf-8", "replace").strip()
 
 
-_stand_ins: dict[str, tuple[object, str]] = {}  # git directory -> what its stand-in was made from, and where it lies
+# git directory -> what its stand-in was made from, where it lies, and the list of ignored files that it has a copy of
+_stand_ins: dict[str, tuple[object, str, str]] = {}
 _making = threading.Lock()
 
 
@@ -124,11 +127,8 @@ def repository_of(root: str) -> Repository | None:
 
 
 def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(65536).partition("\n")[0].strip()
-    except (OSError, ValueError):
-        return ""
+    body = read_plain(path, 65536) or b""
+    return body.partition(b"\n")[0].decode("utf-8", "surrogateescape").strip()
 
 
 # ---- the stand-in
@@ -139,13 +139,14 @@ def _stand_in(repository: Repository) -> str:
     common = repository.common
     settings = [f"{common}/config", f"{repository.own}/config.worktree"]
     entries = sorted(os.listdir(common))
-    stamp = (repository, entries, [_stamp(path) for path in (*settings, *_user_files())])
+    stamps = [_stamp(path) for path in (*settings, *_user_files(), *_user_lists())]
     with _making:
-        known, place = _stand_ins.get(repository.own, (None, ""))
+        known, place, listed = _stand_ins.get(repository.own, (None, "", ""))
+        stamp = (repository, entries, stamps, _stamp(listed))
         if known != stamp or not os.path.isfile(f"{place}/user"):
             place = place if os.path.isdir(place) else _new_folder()
-            _make_stand_in(repository, entries, settings, place)
-            _stand_ins[repository.own] = (stamp, place)
+            listed = _make_stand_in(repository, entries, settings, place)
+            _stand_ins[repository.own] = ((repository, entries, stamps, _stamp(listed)), place, listed)
         return place
 
 
@@ -160,7 +161,8 @@ def _new_folder() -> str:
     return place
 
 
-def _make_stand_in(repository: Repository, entries: list[str], settings: list[str], place: str) -> None:
+def _make_stand_in(repository: Repository, entries: list[str], settings: list[str], place: str) -> str:
+    """The path of the list of ignored files that it has a copy of."""
     common = repository.common
     for name in os.listdir(place):
         path = f"{place}/{name}"
@@ -173,7 +175,32 @@ def _make_stand_in(repository: Repository, entries: list[str], settings: list[st
     for name in ("exclude", "sparse-checkout"):
         os.symlink(f"{common}/info/{name}", f"{place}/info/{name}")
     _write(f"{place}/config", "".join(_taken_over(path, _OF_REPOSITORY, repository.tree) for path in settings))
-    _write(f"{place}/user", _users_settings(repository, place) + _filters(repository.tree))
+    ignored, attributes = _user_lists()
+    _write(f"{place}/attributes", _plain_text(attributes))
+    users = _users_settings(repository, place)
+    listed = _named_list(users) or ignored
+    _write(f"{place}/ignore", _plain_text(listed))
+    own = f'[core]\n\texcludesFile = "{_escaped(place)}/ignore"\n\tattributesFile = "{_escaped(place)}/attributes"\n'
+    _write(f"{place}/user", users + own + _filters(repository.tree))
+    return listed
+
+
+def _named_list(settings: str) -> str:
+    """The file of ignored names that the user's settings name; "" where they name none."""
+    found = re.findall(r"(?m)^\[core\]\n\texcludesfile = \"(.*)\"$", settings)
+    path = re.sub(r"\\(.)", r"\1", found[-1]) if found else ""
+    return os.path.expanduser(path)
+
+
+def _user_lists() -> tuple[str, str]:
+    """The user's own list of ignored files, and of attributes, where their settings name no other."""
+    folder = f"{os.environ.get('XDG_CONFIG_HOME') or os.environ.get('HOME', '/') + '/.config'}/git"
+    return f"{folder}/ignore", f"{folder}/attributes"
+
+
+def _plain_text(path: str) -> str:
+    """Copied: git would wait for a pipe in its place."""
+    return (read_plain(path) or b"").decode("utf-8", "surrogateescape")
 
 
 def _write(path: str, text: str) -> None:
@@ -240,6 +267,18 @@ def _stamp(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+
+
+def ignored_by_user(root: str) -> str:
+    """The user's own list of ignored files."""
+    repository = repository_of(root)
+    if repository is None:
+        return ""
+    try:
+        _stand_in(repository)
+    except (Refused, OSError):
+        pass  # the repository's settings cannot be read: the list is another matter
+    return _plain_text(_stand_ins[repository.own][2]) if repository.own in _stand_ins else ""
 
 
 # ---- filters that the user allows
@@ -322,6 +361,8 @@ def _environment(tree: str, more: dict[str, str]) -> dict[str, str]:
         "GIT_ASKPASS": "",
         "GIT_PAGER": "cat",
         "GIT_EDITOR": "true",
+        "GIT_ALLOW_PROTOCOL": "none",  # nothing is fetched or pushed: ssh, helpers and proxies are programs, too
+        "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",  # a replaced object would hide a change
         HOOK_GUARD: "1",  # whatever stands in git's place may call our hooks, and these would start git
         "GIT_LITERAL_PATHSPECS": "0",
@@ -362,7 +403,7 @@ def _run(
 
 def _answer(process: subprocess.Popen[bytes], given: bytes, seconds: float | None) -> Answer:
     try:
-        out, errors = process.communicate(given, timeout=seconds)
+        out, errors = process.communicate(given, timeout=seconds or _LONGEST)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

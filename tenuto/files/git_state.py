@@ -21,12 +21,12 @@ import stat
 from typing import NotRequired, TypedDict
 
 from tenuto.encoding import digest
-from tenuto.files import git
+from tenuto.files import git, git_start
 from tenuto.files.git_start import Repository, repository_of
 
 _LARGEST = 1 << 20  # bytes of a file that is kept to be put back
 _FILES = ("config", "info/exclude", "info/attributes", "info/sparse-checkout", "info/grafts", "objects/info/alternates")
-_OWN = ("config.worktree", "info/sparse-checkout")  # of one work tree
+_OWN = ("config.worktree", "info/sparse-checkout", "commondir", "gitdir")  # of one work tree
 _FREE = ("refs/remotes/", "refs/notes/", "refs/tenuto-displaced/", "refs/prefetch/", "refs/bisect/")
 _ENGINES = ("refs/heads/tenuto/", "refs/heads/tenuto-attempts/")
 DISPLACED = "refs/tenuto-displaced"
@@ -107,11 +107,7 @@ def _trees(common: str) -> dict[str, str]:
 
 def _ignored(root: str) -> str:
     """The user's own list: what stands there is not seen in a snapshot."""
-    said = git.ask(root, "config", "--type=path", "core.excludesFile").out.strip()
-    home = os.environ.get("HOME", "/")
-    return digest(
-        (_text(said or f"{os.environ.get('XDG_CONFIG_HOME') or f'{home}/.config'}/git/ignore") or "").encode()
-    )
+    return digest(git_start.ignored_by_user(root).encode("utf-8", "surrogateescape"))
 
 
 # ---- what changed
@@ -218,10 +214,15 @@ def _short(ref: str) -> str:
 
 def put_back(root: str, before: State, aside: str) -> list[str]:
     """What could not be undone, in words. `aside`: a folder for the versions that are taken away."""
+    own, common = before["where"]
+    if not os.path.isdir(own) or not os.path.isdir(common):
+        return ["git's files were left as they are"]
+    left = _put_files_back(Repository(root, own, common), before, aside)
+    os.makedirs(f"{common}/refs", exist_ok=True)  # without it there is no repository
+    _put_head_file_back(root, before, aside)
     repository = repository_of(root)
     if repository is None or [repository.own, repository.common] != before["where"]:
-        return ["git's files were left as they are"]
-    left = _put_files_back(repository, before, aside)
+        return [*left, "git looks for its files elsewhere"]
     now = snapshot(root)
     if now is None:
         return left
@@ -285,6 +286,16 @@ def _put_refs_back(root: str, before: State, now: State, names: list[str]) -> li
         if name == "refs/stash" or git.ask(root, *words).status != 0:
             left.append(f"{_short(name)} was left as it is")
     return left
+
+
+def _put_head_file_back(root: str, before: State, aside: str) -> None:
+    """Without it, or with one that says nothing to git, there is no repository at all."""
+    path = f"{before['where'][0]}/HEAD"
+    if os.path.isfile(path) and git.ask(root, "rev-parse", "--git-dir").status == 0:
+        return
+    if os.path.lexists(path):
+        _move_aside(path, aside, "HEAD")
+    _write(path, f"-{'' if _is_detached(before) else 'ref: '}{before['head']}\n")
 
 
 def _put_head_back(root: str, before: State) -> list[str]:
