@@ -74,11 +74,12 @@ def cut_off(address: str, words: str) -> TenutoError:
 
 def unreachable(error: psycopg.Error, address: str) -> TenutoError:
     """No connection could be made."""
-    state, words = error.sqlstate or "", _words(error)
-    if state in (*_BAD_LOGIN, *_NO_DATABASE) or "authentication failed" in words or "pg_hba.conf" in words:
-        known = Refused("no-login", f"{address} does not let us in: {words}", "look at pg_service.conf and .pgpass")
-        return fault(error, address) if state in _NO_DATABASE else known
-    if "certificate" in words or "SSL" in words:
+    words = _words(error)  # there is no SQLSTATE of a connection that was not made
+    if 'database "' in words and "does not exist" in words:
+        return NotFound("no-database", f"{address}: {words}", "name another database, or have this one made")
+    if any(sign in words for sign in ("authentication failed", "no password", "pg_hba.conf", 'role "')):
+        return Refused("no-login", f"{address} does not let us in: {words}", "look at pg_service.conf and .pgpass")
+    if "certificate" in words or "SSL" in words or "host name" in words:
         return Refused(
             "not-trusted", f"{address} does not prove who it is: {words}", "sslrootcert names the CA that signed it"
         )

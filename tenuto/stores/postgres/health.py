@@ -61,13 +61,13 @@ def _check_server(number: int, words: str) -> Check:
 
 
 def _check_way(link: Link) -> Check:
-    connection = link.connection.pgconn
-    host = link.connection.info.host
-    if connection.ssl_in_use:
-        return _check("ok", "tls", "the server proved who it is, and what is sent is encrypted")
-    if host.startswith("/"):
-        return _check("ok", "tls", "a Unix socket: it needs none")
-    return _check("ok", "tls", "the loopback address: it needs none")
+    info = link.connection.info
+    if link.connection.pgconn.ssl_in_use:
+        if info.get_parameters().get("sslmode") == "verify-full":
+            return _check("ok", "tls", "the server proved who it is, and what is sent is encrypted")
+        return _check("ok", "tls", "what is sent is encrypted; near by, the server need not prove itself")
+    place = "a Unix socket" if info.host.startswith("/") else "the loopback address"
+    return _check("ok", "tls", f"{place}: it needs none")
 
 
 def _check_role(link: Link, project: Project) -> Check:

@@ -344,8 +344,12 @@ class Reading:
 
     def __enter__(self) -> PostgresReader:
         journal = self._journal
-        rows = journal.first([*journal.opening(_READ), FIND_VERSION])[-1]
-        check_version(rows[0][0] if rows else 0, journal.location)
+        try:
+            rows = journal.first([*journal.opening(_READ), FIND_VERSION])[-1]
+            check_version(rows[0][0] if rows else 0, journal.location)
+        except BaseException:
+            journal.rollback()
+            raise
         link = journal.link()
         link.drop_known()
         return PostgresReader(link, journal.location)
