@@ -39,7 +39,7 @@ def break_the_promise() -> None:
     tables.TableTransaction.append = careless  # type: ignore[method-assign]
     turns.Turn._remembered = stale  # type: ignore[method-assign]
     workspace_turn = Workspace.turn
-    Workspace.turn = lambda self, remember=False: workspace_turn(self, True)  # type: ignore[method-assign]
+    Workspace.turn = lambda self, remember=False, by="": workspace_turn(self, True, by)  # type: ignore[method-assign]
 
 
 def call(words: list[str], text: str = "") -> None:

@@ -173,7 +173,7 @@ def put_aside(workspace: Workspace, run: Run) -> Run:
     left = [path for path in wanted if path in now]
     if left:
         _stash(workspace.root, left, title)
-    with workspace.turn() as turn:
+    with workspace.turn(by="engine") as turn:
         turn.do(
             run["id"], {"do": "ChangeSettings", "changes": {"to_stash": [], "stash": _stashed(workspace.root, title)}}
         )
@@ -222,7 +222,7 @@ def conclude(workspace: Workspace, run: Run, pipeline: Pipeline) -> None:
     folder = _folder(run, pipeline)
     differing = git.snapshot(workspace.root, run["settings"].get("base_commit", "")) or {}
     text = pull_request(run, folder, any(not path.startswith((f"{folder}/", ".tenuto/")) for path in differing))
-    with workspace.turn() as turn:
+    with workspace.turn(by="engine") as turn:
         for name, body in (("summary.md", summary(run)), ("pull-request.md", text)):
             turn.store(run["id"], name, os.path.normpath(f"{folder}/{name}"), body.encode())
     message = f"{run['name']}\n\n{_shown(run)}: see {folder}/summary.md\n\nTenuto-Run: {run['id']}"

@@ -84,7 +84,7 @@ class InProcess:
     def advance(self, ended: dict[str, Result | None]) -> tuple[Run, list[Work]]:
         """One turn: what ended, and everything that follows from it. `None`: it is not known how it ended."""
         fresh: list[Work] = []
-        with self.workspace.turn(remember=True) as turn:
+        with self.workspace.turn(remember=True, by="engine") as turn:
             run = turn.existing(self.name)
             definition = definition_of(turn.tx, run)
             for attempt, result in ended.items():

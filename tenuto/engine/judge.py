@@ -438,7 +438,7 @@ def _findings(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Fi
     known = _load_findings(path)
     if known and known["verdict"] == reply["verdict"]:
         return known
-    with site.workspace.turn() as turn:  # what was written into memory.md is looked at first
+    with site.workspace.turn(by="engine") as turn:  # what was written into memory.md is looked at first
         run = turn.existing(site.name)
         memory_broken = plan.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
         _validate_memory(site, turn, run, plan, reply["verdict"])
@@ -489,7 +489,7 @@ def _say(site: Site, plan: AttemptPlan, note: str) -> None:
 
 
 def _note(site: Site, text: str, key: str) -> None:
-    with site.workspace.turn() as turn:
+    with site.workspace.turn(by="engine") as turn:
         if turn.do(site.name, {"do": "Note", "text": text, "key": key}):
             site.workspace.warn(text)
 

@@ -146,7 +146,7 @@ class Engine(Site):
     # ---- what needs no waiting
 
     def advance(self) -> tuple[Run, list[str]]:
-        with self.workspace.turn() as turn:
+        with self.workspace.turn(by="engine") as turn:
             run = turn.existing(self.name)
             definition = definition_of(turn.tx, run)
             fresh: list[str] = []
@@ -270,7 +270,7 @@ class Engine(Site):
         verdict: ReplyVerdict = "PARKED" if prepared.kind == "out_of_time" else "ERROR"
         reply: Reply = {"verdict": verdict, "summary": prepared.problem, "transient": False, "usage": {}}
         receipt: Receipt = {"outputs": {}, "checks": [], "problem": prepared.problem, "severities": []}
-        with self.workspace.turn() as turn:
+        with self.workspace.turn(by="engine") as turn:
             self._record(turn, plan, Judgement(verdict, prepared.problem, receipt), reply)
 
     def _limit(self, run: Run, plan: AttemptPlan) -> float | None:
@@ -351,7 +351,7 @@ class Engine(Site):
         receipt["starts"], receipt["duration_ms"] = plan.start, int(result["duration"] * 1000)
         receipt["leftover"] = result["leftover"]
         summary = judge.explained(judgement.verdict, judgement.summary, reply)
-        with self.workspace.turn() as turn:
+        with self.workspace.turn(by="engine") as turn:
             self._record(turn, plan, judgement._replace(summary=summary), reply)
         if plan.isolated:
             self.trees.clear(self.workspace.load(self.name))
@@ -395,7 +395,7 @@ class Engine(Site):
             if self._unstarted[seat] > _BAD_LUCK:
                 reason, ran = f"{reason}; nor did the {_BAD_LUCK} before it leave a trace", True
         judge.give_up(self, plan)
-        with self.workspace.turn() as turn:
+        with self.workspace.turn(by="engine") as turn:
             definition = definition_of(turn.tx, turn.existing(self.name))
             lost: LoseAttempt = {
                 "do": "LoseAttempt",

@@ -76,8 +76,9 @@ SMALL_BLOB = 1 << 18  # larger artifacts lie in objects/, outside the database
 
 
 class Turn:
-    def __init__(self, workspace: Workspace, held: str = "", remember: bool = False) -> None:
+    def __init__(self, workspace: Workspace, held: str = "", remember: bool = False, by: str = "") -> None:
         """`held`: inside a turn that is publishing this very file (see absorb_meanwhile)."""
+        self._by = by or workspace.by
         self.workspace = workspace
         self._held = held
         self._remembers = remember
@@ -191,7 +192,7 @@ class Turn:
         """With this turn's time and author, where the command does not bring its own."""
         stamped = command.copy()
         stamped.setdefault("at", self.at)
-        stamped.setdefault("by", self.workspace.by)
+        stamped.setdefault("by", self._by)
         return stamped
 
     def bind(self, name: str, session: str) -> None:
@@ -458,11 +459,11 @@ class Workspace:
         self.trusts = False
         """A door was told that everything this repository brings may run, for this one command (trust.py)."""
 
-    def turn(self, remember: bool = False) -> Turn:
+    def turn(self, remember: bool = False, by: str = "") -> Turn:
         """`remember`: a driver that takes one turn after the other keeps the folded run between them. Its runs are
-        live: the next such turn changes them.
+        live: the next such turn changes them. `by`: who does what happens in it, where it is not who opened this.
         """
-        return Turn(self, remember=remember)
+        return Turn(self, remember=remember, by=by)
 
     @property
     def has_secrets(self) -> bool:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenuto.entrypoints.cli.frame import Answer, Command, RunName, load, open_existing
+from tenuto.entrypoints.cli.frame import (
+    Answer,
+    Command,
+    RunName,
+    complete_pipeline,
+    complete_step,
+    load,
+    open_existing,
+)
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted
 from tenuto.show.runs import recorded
 from tenuto.show.views import run_view
@@ -29,9 +37,21 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("run", type=RunName())
-@click.option("--at", "step", required=True, metavar="STEP", help="The first step that is done again.")
+@click.option(
+    "--at",
+    "step",
+    required=True,
+    metavar="STEP",
+    shell_complete=complete_step,
+    help="The first step that is done again.",
+)
 @click.option("--name", default="", help="What the new run is called; made from the old name and the step otherwise.")
-@click.option("--pipeline", default="", help="Another pipeline; otherwise the definition that the run is bound to.")
+@click.option(
+    "--pipeline",
+    default="",
+    shell_complete=complete_pipeline,
+    help="Another pipeline; otherwise the definition that the run is bound to.",
+)
 def fork(run: str, step: str, name: str, pipeline: str) -> Answer:
     """A new run from a step of another. The old run and the work tree stay as they are."""
     from tenuto.engine import begin
@@ -56,7 +76,12 @@ def fork(run: str, step: str, name: str, pipeline: str) -> Answer:
     ],
 )
 @click.argument("run", type=RunName())
-@click.option("--pipeline", default="", help="Which pipeline; the run's own, as its file is now, otherwise.")
+@click.option(
+    "--pipeline",
+    default="",
+    shell_complete=complete_pipeline,
+    help="Which pipeline; the run's own, as its file is now, otherwise.",
+)
 @click.option("--exit-code", is_flag=True, help="End with 1 when anything differs.")
 def replay(run: str, pipeline: str, exit_code: bool) -> Answer:
     """What an edited pipeline would have made of a run. No agent is started, nothing is written."""

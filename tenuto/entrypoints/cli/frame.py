@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -16,7 +17,7 @@ from click.shell_completion import CompletionItem
 from tenuto.entrypoints import speak
 from tenuto.entrypoints.cli.terminal import Part, say, show
 from tenuto.entrypoints.speak import success
-from tenuto.errors import BadInput, NotFound
+from tenuto.errors import BadInput, NotFound, TenutoError
 from tenuto.show import runs
 
 if TYPE_CHECKING:
@@ -158,6 +159,52 @@ class RunName(Word):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         known = runs.summaries(open_here())
         return [CompletionItem(one["id"], help=one["status"]) for one in known if one["id"].startswith(incomplete)]
+
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def completing(words: Callable[[click.Context], Iterable[tuple[str, str]]]) -> Complete:
+    """`shell_complete` of a parameter: (word, what it is) of those that begin as what was typed does."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        try:
+            return [CompletionItem(word, help=what) for word, what in words(ctx) if word.startswith(incomplete)]
+        except TenutoError:  # a shell has no place for an explanation: the command itself will give it
+            return []
+
+    return complete
+
+
+def _steps(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    run = load(open_here(), ctx.params.get("run"))
+    return dict.fromkeys((visit["step"], "") for visit in run["visits"])
+
+
+def _attempts(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    run = load(open_here(), ctx.params.get("run"))
+    return [(name, attempt["status"]) for name, attempt in reversed(run["attempts"].items())]
+
+
+def _artifacts(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    run = load(open_here(), ctx.params.get("run"))
+    return [(name, artifact["path"]) for name, artifact in run["artifacts"].items()]
+
+
+def _pipelines(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    from tenuto.knowledge import definitions
+
+    return [(one["name"], one["description"]) for one in definitions.available(Path(open_here().root))]
+
+
+def _agents(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    from tenuto.agents.roster import INSTALLED, KINDS
+
+    return [(word, "") for word in dict.fromkeys(["auto", *KINDS, *INSTALLED.values()])]
+
+
+complete_step, complete_attempt, complete_artifact = completing(_steps), completing(_attempts), completing(_artifacts)
+complete_pipeline, complete_agent = completing(_pipelines), completing(_agents)
 
 
 def run_argument(function: Function) -> Function:

@@ -15,7 +15,15 @@ import click
 from tenuto.core.pipeline.params import as_text, describe
 from tenuto.core.status import BADLY, FAILED_IN_PART
 from tenuto.encoding import dumps, pretty
-from tenuto.entrypoints.cli.frame import Answer, Command, load, open_existing, open_here, run_argument
+from tenuto.entrypoints.cli.frame import (
+    Answer,
+    Command,
+    complete_artifact,
+    load,
+    open_existing,
+    open_here,
+    run_argument,
+)
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, say, when
 from tenuto.errors import BadInput, NotFound
 from tenuto.show import runs
@@ -113,7 +121,14 @@ def list_runs(status: tuple[str, ...], dialect: str, limit: int) -> Answer:
     ],
 )
 @run_argument
-@click.option("--cat", "name", default=None, metavar="NAME", help="Print this one, by its name or its path.")
+@click.option(
+    "--cat",
+    "name",
+    default=None,
+    metavar="NAME",
+    shell_complete=complete_artifact,
+    help="Print this one, by its name or its path.",
+)
 def artifacts(run: str | None, name: str | None) -> Answer:
     """What a run has made, and which attempt made it."""
     workspace = open_existing()

@@ -159,6 +159,10 @@ def _renamed(text: str, name: str) -> str:
 @pipeline.command("list", cls=Command, examples=[("tenuto pipeline list", "yours, those that ship, the cookbook")])
 def list_() -> Answer:
     """Which pipelines there are: the repository's own, those that ship, and the cookbook's, to begin from."""
+    return _all_pipelines()
+
+
+def _all_pipelines() -> Answer:
     from tenuto.core.budget import fewest
 
     rows = []
@@ -172,6 +176,23 @@ def list_() -> Answer:
     data = [dict(zip(("name", "origin", "agents", "description"), row, strict=True)) for row in rows]
     note = "AGENTS: when all goes well, with three items. From the cookbook: tenuto pipeline new NAME --from bug-fix"
     return Answer({"pipelines": data}, [Table(("NAME", "ORIGIN", "AGENTS", "WHAT IT IS FOR"), rows), "", note])
+
+
+@click.command("pipelines", cls=Command, examples=[("tenuto pipelines", "the same as `tenuto pipeline list`")])
+def pipelines() -> Answer:
+    """Which pipelines there are: the repository's own, those that ship, and the cookbook's, to begin from."""
+    return _all_pipelines()
+
+
+@click.command("roles", cls=Command, examples=[("tenuto roles", "what a pipeline may name as `role`")])
+def roles() -> Answer:
+    """Which roles there are, and whose. A role of yours stands in the place of one that ships with the same name."""
+    from tenuto.knowledge.roles import available
+
+    found = available(_root())
+    rows = [(role["name"], role["origin"], " ".join(role["description"].split())) for role in found]
+    data = [dict(zip(("name", "origin", "description"), row, strict=True)) for row in rows]
+    return Answer({"roles": data}, [Table(("NAME", "ORIGIN", "WHAT IT IS FOR"), rows)])
 
 
 # ---- check

@@ -12,7 +12,7 @@ import click
 
 from tenuto.core.pipeline import each, ways
 from tenuto.core.pipeline.conditions import ALWAYS, decided, in_words, why_not
-from tenuto.entrypoints.cli.frame import Answer, Command, open_here
+from tenuto.entrypoints.cli.frame import Answer, Command, complete_pipeline, open_here
 from tenuto.entrypoints.cli.run import LIMIT_HELP, PARAM_HELP, limits_of, params_of, switches_of
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted
 from tenuto.errors import BadInput, NotFound
@@ -72,7 +72,12 @@ _WIDTH = 100  # of a plan's line that is shown
     ],
 )
 @click.argument("request", required=False)
-@click.option("--pipeline", default="", help="Which pipeline; eight-step unless the settings say otherwise.")
+@click.option(
+    "--pipeline",
+    default="",
+    shell_complete=complete_pipeline,
+    help="Which pipeline; eight-step unless the settings say otherwise.",
+)
 @click.option("--items", type=click.IntRange(0, 100_000), default=None, help=f"How many items; {_ITEMS} unless given.")
 @click.option("--plan-file", default=None, metavar="FILE", help="Read the items from this plan.")
 @click.option("--explain", is_flag=True, help="Only the plan of --plan-file, line by line: what was read from where.")

@@ -6,6 +6,7 @@ that help costs no imports either. `tenuto completion` is defined here: it needs
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -44,7 +45,7 @@ def _plan() -> Commands:
 def _pipeline() -> Commands:
     from tenuto.entrypoints.cli import pipeline
 
-    return {"pipeline": pipeline.pipeline}
+    return {"pipeline": pipeline.pipeline, "pipelines": pipeline.pipelines, "roles": pipeline.roles}
 
 
 def _steer() -> Commands:
@@ -172,7 +173,7 @@ def _doctor() -> Commands:
 
 
 def _own() -> Commands:
-    return {"completion": completion}
+    return {"help": help_, "completion": completion, "demo": demo}
 
 
 # Sections and commands are listed in this order.
@@ -197,6 +198,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
     },
     "Make": {
         "pipeline": Row(_pipeline, "Begin, check, show and try out a pipeline of your own."),
+        "pipelines": Row(_pipeline, "Which pipelines there are: yours, those that ship, the cookbook."),
+        "roles": Row(_pipeline, "Which roles there are: yours, those of agent programs, those that ship."),
     },
     "Look": {
         "list": Row(_look, "Runs, newest first."),
@@ -228,6 +231,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "repair": Row(_check, "Bring files back in line with the journal."),
         "doctor": Row(_doctor, "What about this machine could hurt, and the fix."),
         "completion": Row(_own, "Completion for your shell."),
+        "help": Row(_own, "What a command does: tenuto help run."),
+        "demo": Row(_own, "Watch a run from request to result, without a model."),
     },
 }
 COMMANDS = {name: row for section in SECTIONS.values() for name, row in section.items()}
@@ -372,3 +377,32 @@ def completion(shell: str) -> Answer:
         raise TenutoError("no-completion", f"this version of click cannot complete for {shell}")
     script = maker(program, {}, "tenuto", "_TENUTO_COMPLETE").source()
     return Answer({"shell": shell, "script": script}, raw=script.encode())
+
+
+@click.command("help", cls=Command, examples=[("tenuto help run", "what `tenuto run --help` says")])
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_(ctx: click.Context, words: tuple[str, ...]) -> Answer:
+    """What a command does, with examples and options."""
+    root = ctx.find_root()
+    if words and words[0] in SPOKEN:
+        hot: dict[str, HotCommand] = root.obj
+        return Answer({}, status=hot[words[0]](["--help"]))
+    at, command = root, root.command
+    for word in words:
+        if not isinstance(command, click.Group):
+            break
+        named, found, _ = command.resolve_command(at, [word])
+        if found is None:
+            raise BadInput("unknown-command", f"there is no command {word!r}", "tenuto --help")
+        at, command = click.Context(found, parent=at, info_name=named), found
+    text = command.get_help(at)
+    return Answer({"help": text}, text.splitlines())
+
+
+@click.command("demo", cls=Command, examples=[("tenuto demo --remove", "watch it, and keep nothing")])
+@click.option("--remove", is_flag=True, help="Remove the project of the demo at the end.")
+def demo(remove: bool) -> Answer:
+    """The eight steps on a small real project, with scripted agents, a kill in the middle, and every claim checked."""
+    words = [sys.executable, "-P", "-m", "tenuto.demo", *(["--remove"] if remove else [])]
+    return Answer({}, status=subprocess.run(words, check=False).returncode)

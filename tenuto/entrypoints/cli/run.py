@@ -13,7 +13,7 @@ import click
 from tenuto.core.budget import UNITS
 from tenuto.encoding import escape_terminal
 from tenuto.entrypoints.cli import values as typed
-from tenuto.entrypoints.cli.frame import Answer, Command, RunName, open_here
+from tenuto.entrypoints.cli.frame import Answer, Command, RunName, complete_agent, complete_pipeline, open_here
 from tenuto.entrypoints.cli.look import ended
 from tenuto.entrypoints.cli.terminal import say
 from tenuto.entrypoints.cli.watch import progress
@@ -296,10 +296,14 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
 @click.option(
     "--pipeline",
     default="",
+    shell_complete=complete_pipeline,
     help="Which pipeline; else the settings say it, else you are asked, else (no terminal) it is eight-step.",
 )
 @click.option(
-    "--agent", default="", help="Who does the work: auto, claude, codex, acp:PROGRAM, command:PROGRAM, scripted:FILE."
+    "--agent",
+    default="",
+    shell_complete=complete_agent,
+    help="Who does the work: auto, claude, codex, acp:PROGRAM, command:PROGRAM, scripted:FILE.",
 )
 @click.option("--role-agent", multiple=True, metavar="ROLE=AGENT", help="Another agent for one role.")
 @click.option(

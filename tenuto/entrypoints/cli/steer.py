@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from tenuto.core.status import ENDED, RESUMABLE
-from tenuto.entrypoints.cli.frame import Answer, Command, open_existing, run_argument
+from tenuto.entrypoints.cli.frame import (
+    Answer,
+    Command,
+    RunName,
+    complete_agent,
+    complete_step,
+    load,
+    open_existing,
+    run_argument,
+)
 from tenuto.entrypoints.cli.look import ended, exit_status
 from tenuto.entrypoints.cli.run import LIMIT_HELP, TRUST_HELP, drive, limits_of, roster_of, trust_all
+from tenuto.errors import BadInput
 from tenuto.show.runs import chosen
 from tenuto.show.views import run_view
 
@@ -70,7 +80,7 @@ def release(run: str | None) -> Answer:
     ],
 )
 @run_argument
-@click.option("--agent", default="", help="Who does the work from here on.")
+@click.option("--agent", default="", shell_complete=complete_agent, help="Who does the work from here on.")
 @click.option("--limit", multiple=True, metavar="UNIT=N", help=LIMIT_HELP)
 @click.option("--now", is_flag=True, help="A parked run: do not wait for its time.")
 @click.option("--give-up", is_flag=True, help="Give up what was handed out (tenuto next) and never reported.")
@@ -138,18 +148,29 @@ def _resume_by_hand(workspace: Workspace, run: str) -> Answer:
 @run_argument
 @click.option("--reason", default="", help="Words for the record.")
 def cancel(run: str | None, reason: str) -> Answer:
-    """End a run for good. Agents under way are ended with everything they started."""
+    """End a run for good. Agents under way are ended with everything they started. Its name must be given."""
     from tenuto.engine.rest import cancel as end
 
     workspace = open_existing()
+    if run is None:
+        known = chosen(workspace, None)
+        raise BadInput(
+            "no-run-named", "a run is cancelled for good: say which one", f"tenuto cancel {known}", run=known
+        )
     return _standing(end(workspace, chosen(workspace, run), reason))
 
 
 @click.command("retry", cls=Command, examples=[("tenuto retry dark-mode design", "from there on again")])
-@click.argument("run")
-@click.argument("step")
-def retry(run: str, step: str) -> Answer:
+@click.argument("run", type=RunName())
+@click.argument("step", required=False, shell_complete=complete_step)
+def retry(run: str, step: str | None) -> Answer:
     """Go back to a step, and on from there."""
+    if step is None:
+        steps = list(dict.fromkeys(visit["step"] for visit in load(open_existing(), run)["visits"]))
+        hint = f"tenuto retry {run} {steps[-1]}" if steps else f"tenuto status {run}"
+        raise BadInput(
+            "no-step-named", f"say from which step on: {', '.join(steps) or 'there is none yet'}", hint, steps=steps
+        )
     return _ask(run, {"do": "RetryStep", "step": step})
 
 
@@ -158,7 +179,7 @@ def retry(run: str, step: str) -> Answer:
     cls=Command,
     examples=[("tenuto answer dark-mode 'PostgreSQL 16'", "an agent asked; it goes on with this")],
 )
-@click.argument("run")
+@click.argument("run", type=RunName())
 @click.argument("text")
 def answer(run: str, text: str) -> Answer:
     """Answer an agent's question."""

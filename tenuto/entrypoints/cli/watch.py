@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 import click
 
 from tenuto.encoding import escape_terminal
-from tenuto.entrypoints.cli.frame import Answer, Command, RunName, load, open_existing, open_here, run_argument
+from tenuto.entrypoints.cli.frame import (
+    Answer,
+    Command,
+    complete_attempt,
+    load,
+    open_existing,
+    open_here,
+    run_argument,
+)
 from tenuto.entrypoints.cli.look import ended
 from tenuto.entrypoints.cli.terminal import COLOURS, Heading, Part, Table, say
 from tenuto.errors import NotFound
@@ -226,14 +234,15 @@ _STREAMS: dict[str, LogKind] = {
     "logs",
     cls=Command,
     examples=[
-        ("tenuto logs dark-mode", "every attempt: its verdict, how long it took, how much it wrote"),
+        ("tenuto logs", "every attempt of the current run: its verdict, how long it took, how much it wrote"),
+        ("tenuto logs design-1-designer-1", "what that one of the current run replied"),
         ("tenuto logs dark-mode design-1-designer-1", "what that one replied"),
         ("tenuto logs dark-mode design-1-designer-1 --of prompt", "what it was told"),
         ("tenuto logs dark-mode --follow", "what all agents write, as they write it"),
     ],
 )
-@click.argument("run", type=RunName())
-@click.argument("attempt", required=False)
+@run_argument
+@click.argument("attempt", required=False, shell_complete=complete_attempt)
 @click.option(
     "--of",
     "stream",
@@ -242,10 +251,10 @@ _STREAMS: dict[str, LogKind] = {
     help="Its reply; all it printed; its errors, its prompt, the checks.",
 )
 @click.option("--follow", is_flag=True, help="Go on until it has ended.")
-def logs(run: str, attempt: str | None, stream: str, follow: bool) -> Answer:
-    """What agents were told and what they said."""
+def logs(run: str | None, attempt: str | None, stream: str, follow: bool) -> Answer:
+    """What agents were told and what they said. One word alone is a run, or an attempt of the current run."""
     workspace = open_existing()
-    record = load(workspace, run)
+    record, attempt = _meant(workspace, run, attempt)
     view = run_view(record)
     if follow:
         return _follow(workspace, record, attempt, stream)
@@ -255,6 +264,22 @@ def logs(run: str, attempt: str | None, stream: str, follow: bool) -> Answer:
     texts = [(file, _text(file["path"])) for file in log_files(workspace, record, one["attempt"], _STREAMS[stream])]
     starts = [{"file": file["path"], "text": text} for file, text in texts]
     return Answer({"attempt": one["attempt"], "stream": stream, "starts": starts}, _printed(one, texts, stream))
+
+
+def _meant(workspace: Workspace, run: str | None, attempt: str | None) -> tuple[Run, str | None]:
+    """The run, and the attempt if one was named. A word alone that is no run may be an attempt of the current run."""
+    try:
+        return load(workspace, run), attempt
+    except NotFound:
+        if run is None or attempt is not None:
+            raise
+        try:
+            current = load(workspace, None)
+        except NotFound:
+            current = None
+        if current is None or not any(name.startswith(run) for name in current["attempts"]):
+            raise
+        return current, run
 
 
 def _named(view: RunView, wanted: str) -> AttemptView:

@@ -166,3 +166,52 @@ def test_amounts_as_people_read_them() -> None:
         "1m 30s",
     )
     assert amounts({"attempts": 3, "micro_usd": 0, "note": "x"}) == "3 attempts"
+
+
+def test_logs_without_a_run_are_of_the_current_one(say: Say, done: str) -> None:
+    assert say("logs").out == say("logs", done).out
+    assert say("logs", "write-1-designer-1").out == "ERROR: no idea\n"
+    assert say("logs", "wrote-1", "--json").error["code"] == "no-such-run"
+
+
+def test_who_did_what_is_told_truly(say: Say, done: str) -> None:
+    """A person began the run; all that followed was the engine."""
+    entries = say("history", "--json").data["history"]
+    assert {entry["by"] for entry in entries if "started with pipeline" in entry["text"]} == {"user"}
+    assert {entry["by"] for entry in entries if "design" in entry["text"] and "DONE" in entry["text"]} == {"engine"}
+
+
+def test_a_run_is_cancelled_by_its_name_only(say: Say, done: str) -> None:
+    error = say("cancel", "--json").error
+    assert error["code"] == "no-run-named"
+    assert error["hint"] == f"tenuto cancel {done}"
+
+
+def test_a_retry_without_a_step_names_those_that_there_are(say: Say, done: str) -> None:
+    error = say("retry", done, "--json").error
+    assert error["code"] == "no-step-named"
+    assert error["message"] == "say from which step on: look, write"
+    assert error["hint"].startswith("tenuto retry r ")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["retry", "r", "w"], {"write"}),
+        (["fork", "r", "--at", "w"], {"write"}),
+        (["logs", "r", "write-1-designer-"], {"write-1-designer-1", "write-1-designer-2"}),
+        (["artifacts", "--cat", "desi"], {"design.md"}),
+        (["run", "X", "--pipeline", "qui"], {"quick"}),
+        (["plan", "--pipeline", "staged-m"], {"staged-minimal"}),
+        (["run", "X", "--agent", "cl"], {"claude"}),
+        (["logs", "gone", "w"], set()),
+    ],
+)
+def test_the_shell_completes_what_a_run_and_a_repository_have(
+    words: list[str], expected: set[str], say: Say, done: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_TENUTO_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["tenuto", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    offered = say(*words).out.splitlines()
+    assert {line.partition(",")[2] for line in offered if line} == expected
