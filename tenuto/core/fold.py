@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tenuto.core.records import events
     from tenuto.core.records.run import Gate, Json, Repo, Restart, Run, Status, StepState, Visit
 
-FOLD_VERSION = 16
+FOLD_VERSION = 17
 
 
 def fold(happened: Iterable[events.Event | Json], run: Run | None = None) -> Run:
@@ -205,6 +205,7 @@ def _step_started(run: Run, e: events.StepStarted) -> None:
     state = _step(run, e["step"])
     state["status"] = "running"
     state["iteration"] = e["iteration"]
+    state.pop("reason", None)
     if run["status"] == "restarting":
         run["status"] = "running"
     if e["leg"]:
@@ -234,7 +235,9 @@ def _step_ended(run: Run, e: events.StepEnded) -> None:
 
 
 def _step_skipped(run: Run, e: events.StepSkipped) -> None:
-    _step(run, e["step"])["status"] = "skipped"
+    state = _step(run, e["step"])
+    state["status"] = "skipped"
+    state["reason"] = e["reason"]
 
 
 def _stage_restarted(run: Run, e: events.StageRestarted) -> None:

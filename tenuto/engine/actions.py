@@ -19,7 +19,8 @@ from tenuto.core.items import PlanRefused, directory, names_in
 from tenuto.core.pipeline import forms
 from tenuto.core.pipeline.check import documents_of
 from tenuto.core.pipeline.each import items_of, source_of
-from tenuto.core.pipeline.results import field_of, result_of
+from tenuto.core.pipeline.results import result_of
+from tenuto.core.pipeline.schema import field_of
 from tenuto.core.pipeline.values import kind_of
 from tenuto.core.records.run import Run
 from tenuto.core.status import ANSWERS

@@ -25,7 +25,7 @@ from tenuto.core.approvals import PROTECTION, protection, standing
 from tenuto.core.budget import limits_of, unmetered
 from tenuto.core.decisions.engine import refuse_switches
 from tenuto.core.pipeline import forms
-from tenuto.core.pipeline.check import documents_of
+from tenuto.core.pipeline.check import documents_of, inputs_of
 from tenuto.core.pipeline.params import values, without_fixed
 from tenuto.core.records.action import Definition
 from tenuto.core.records.run import Run
@@ -33,7 +33,7 @@ from tenuto.dialects import dialect_named
 from tenuto.engine import actions
 from tenuto.engine.attempt import bind, define, definition_of
 from tenuto.engine.branches import begin, branch_for, put_aside
-from tenuto.engine.gates import approved, of_new_run, refuse_open
+from tenuto.engine.gates import approved, of_new_run, refuse_no_files, refuse_open
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.files import git
 from tenuto.names import DIALECTS, slug
@@ -82,6 +82,8 @@ def engage(
         definition = _definition(turn, run, pipeline, {**run["params"], **(params or {})})
         checked = definition["pipeline"]
         told = {**without_fixed(checked["params"], run["params"]), **(params or {})}
+        complete = values(checked["name"], checked["params"], told)
+        _refuse_no_files(workspace, checked, params or {}, complete)
         _check_limits(definition, limits, of_steps, roster)
         bound = not pipeline and run["pipeline"]["hash"]
         _require_trust(workspace, definition, "" if bound else pipeline or run["pipeline"]["name"])
@@ -94,11 +96,12 @@ def engage(
             "pipeline": {"name": checked["name"], "hash": bind(turn, definition)},
             "settings": of_new_run(workspace.root, read_settings(workspace.root)),
             "switches": {**run["switches"], **(switches or {})},
-            "params": values(checked["name"], checked["params"], told),
+            "params": complete,
         }
         if at:
             command["start_at"], command["approved"] = at, _approved(turn, run, checked)
         turn.do(run_id, command, checked)
+        _hand_in(turn, run_id, checked, complete)
         _change_budget(turn, run_id, limits, of_steps, checked)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
         return run
@@ -214,6 +217,8 @@ def start(
     checked = definition["pipeline"]
     refuse_switches(checked, switches or {})
     complete = values(checked["name"], checked["params"], params or {})
+    if not at:  # a fork has what its source was given
+        _refuse_no_files(workspace, checked, params or {}, complete)
     if checked["starts_from"] != "new":
         old = name or request
         return engage(
@@ -236,6 +241,8 @@ def start(
         if at:
             engage_run["start_at"], engage_run["approved"] = at, list(approved)
         turn.do(run_id, engage_run, checked)
+        if not at:
+            _hand_in(turn, run_id, checked, complete)
         _change_budget(turn, run_id, limits, of_steps, checked)
         for dialect in checked["shown_as"]:
             dialect_named(dialect).opened(turn, run_id)
@@ -244,6 +251,30 @@ def start(
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
         run = turn.existing(run_id)
     return put_aside(workspace, run)
+
+
+def _read_from(pipeline: Pipeline, params: Mapping[str, object]) -> dict[str, object]:
+    """Parameters that name a file of the repository which steps read as a document of the run."""
+    wanted = [path for step in pipeline["steps"] for path in inputs_of(step)]
+    files = {name for name, one in pipeline["params"].items() if one["type"] == "file" and not one.get("fixed")}
+    return {name: value for name, value in params.items() if name in files and value in wanted}
+
+
+def _refuse_no_files(
+    workspace: Workspace, pipeline: Pipeline, given: Mapping[str, object], complete: Mapping[str, object]
+) -> None:
+    """Those that somebody named, and those that steps read by default."""
+    named = {**_read_from(pipeline, complete), **given}
+    refuse_no_files(workspace.root, pipeline["params"], named, "--param")
+
+
+def _hand_in(turn: Turn, run_id: str, pipeline: Pipeline, params: Mapping[str, object]) -> None:
+    """As they are now: a run never changes under an edited file."""
+    folder = documents_of(pipeline, turn.existing(run_id))
+    for value in dict.fromkeys(map(str, _read_from(pipeline, params).values())):
+        path = os.path.normpath(f"{folder}/{value}")
+        if path != os.path.normpath(value):
+            turn.store_file(run_id, value, path, os.path.join(turn.workspace.root, value))
 
 
 def _require_trust(workspace: Workspace, definition: Definition, pipeline: str) -> None:

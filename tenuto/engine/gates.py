@@ -39,6 +39,7 @@ from tenuto.core.approvals import (
 )
 from tenuto.core.pipeline import forms
 from tenuto.core.pipeline.check import documents_of
+from tenuto.core.pipeline.params import wrong
 from tenuto.core.records.run import Run
 from tenuto.core.visit import step_of
 from tenuto.encoding import digest, dumps
@@ -53,7 +54,7 @@ from tenuto.workspace.settings import bound_in, read_settings, settings_of, stri
 from tenuto.workspace.workspace import Turn, Workspace
 
 if TYPE_CHECKING:
-    from tenuto.core.pipeline.records import Pipeline
+    from tenuto.core.pipeline.records import Param, Pipeline
     from tenuto.core.records.commands import Command, DecideGate
     from tenuto.core.records.run import Json, PipelineRef, Shown
     from tenuto.ports import Reader
@@ -446,7 +447,8 @@ def decide_gate(
     with workspace.turn() as turn:
         run = turn.existing(name)
         given = beyond | proof(workspace.root, run, decision, feedback, settings, signature, signer, answers)
-        _refuse_no_files(workspace.root, run, answers or {})
+        if run["gate"]:
+            refuse_no_files(workspace.root, run["gate"].get("fields", {}), answers or {}, "--set")
         pipeline, current_visit = _pipeline(turn, run), run["current_visit"]
         shown = shown_now(workspace.root, run)
         if pipeline is not None and current_visit is not None:
@@ -469,12 +471,15 @@ def decide_gate(
         return run
 
 
-def _refuse_no_files(root: str, run: Run, answers: Mapping[str, object]) -> None:
-    """A field of type file names one that is there."""
-    for name, field in (run["gate"].get("fields", {}) if run["gate"] else {}).items():
-        value = answers.get(name)
-        if field["type"] == "file" and isinstance(value, str) and not os.path.isfile(os.path.join(root, value)):
-            raise NotFound("no-file", f"'{name}': there is no file {value} in the repository", f"--set {name}=PATH")
+def refuse_no_files(root: str, declared: Mapping[str, Param], given: Mapping[str, object], option: str) -> None:
+    """A field or a parameter of type file names one that is there. What is no path below the repository is the core's
+    to refuse."""
+    for name, param in declared.items():
+        value = given.get(name)
+        if param["type"] != "file" or not isinstance(value, str) or wrong(param, value):
+            continue
+        if not os.path.isfile(os.path.join(root, value)):
+            raise NotFound("no-file", f"'{name}': there is no file {value} in the repository", f"{option} {name}=PATH")
 
 
 def shown_now(root: str, run: Run) -> list[Shown]:

@@ -44,7 +44,7 @@ from ruamel.yaml.events import (
 from tenuto import names
 from tenuto.core.pipeline import nested, params
 from tenuto.core.pipeline.check import MOST_STEPS, check
-from tenuto.core.pipeline.records import ParamValue, Pipeline, Problem
+from tenuto.core.pipeline.records import Param, ParamValue, Pipeline, Problem
 from tenuto.core.pipeline.values import View, did_you_mean
 from tenuto.core.records.run import Json
 from tenuto.errors import BadInput, NotFound, TenutoError
@@ -349,15 +349,14 @@ class _Reader:
         path: Path,
         settings: dict[str, object] | None = None,
         given: Mapping[str, ParamValue] | None = None,
-        documents: Sequence[str] = (),
         trail: tuple[Path, ...] = (),
     ) -> _Read:
-        """`documents`: what a pipeline is handed in that is a step of another; these lie in `trail`."""
+        """`trail`: the pipelines that this one is a step of."""
         source = self.source(path)
         raw = source.data
         if settings and isinstance(raw, dict):
             raw = {**raw, "settings": _merged(raw.get("settings") or {}, settings)}
-        raw, problems = _filled(raw, given)
+        raw, problems, documents = _filled(raw, given)
         raw, origins, unread = _with_schemas(raw, path.parent)
         whole = self.with_sub_pipelines(raw, source, origins, (*trail, path))
         located = [*_located(source, origins, [*problems, *unread]), *whole.problems]
@@ -426,7 +425,7 @@ class _Reader:
         given = nested.handed_in(view, name, declared)
         if len(view.problems) > before:
             return None
-        found = self.read(path, None, given["values"], list(given["documents"]), trail)
+        found = self.read(path, None, given["values"], trail)
         self.wrong += [path] if found.pipeline is None else []
         return found, given
 
@@ -507,13 +506,28 @@ def _located(source: Source, origins: Origins, problems: Sequence[Problem]) -> l
     return found
 
 
-def _filled(raw: object, given: Mapping[str, ParamValue] | None) -> tuple[object, list[Problem]]:
-    """Where no values are given, with something of their type; an optional one that nobody gave has none."""
+def _filled(raw: object, given: Mapping[str, ParamValue] | None) -> tuple[object, list[Problem], list[str]]:
+    """Where no values are given, with something of their type; an optional one that nobody gave has none. Also the
+    documents that parameters hand in."""
     if not isinstance(raw, dict):
-        return raw, []
+        return raw, [], []
     declared = params.read(View(raw.get("params"), ("params",), []))  # what is wrong with them, check() says
     needed = declared if given is None else {name: one for name, one in declared.items() if one.get("required", True)}
-    return params.fill(raw, declared, {**params.samples(needed), **(given or {})})
+    values = {**params.samples(needed), **(given or {})}
+    return *params.fill(raw, declared, values), _documents(declared, values)
+
+
+def _documents(declared: Mapping[str, Param], values: Mapping[str, object]) -> list[str]:
+    """What parameters of type file name, where it can be the name of a document."""
+    found = [values.get(name) for name, one in declared.items() if one["type"] == "file" and not one.get("fixed")]
+    return [path for path in found if isinstance(path, str) and _may_be_a_document(path)]
+
+
+def _may_be_a_document(path: str) -> bool:
+    try:
+        return bool(names.check_path(path))
+    except BadInput:
+        return False
 
 
 def _with_schemas(raw: object, folder: Path) -> tuple[object, Origins, list[Problem]]:

@@ -277,7 +277,7 @@ def _state(run: Run, step: Step | None, name: str, was_passed: bool) -> tuple[La
         return "left-out", _why_left_out(step, was_passed)
     match own["status"]:
         case "skipped":
-            return "left-out", _why_left_out(step, True)
+            return "left-out", own.get("reason") or _why_left_out(step, True)
         case "failed":
             return "failed", ""
         case "completed":

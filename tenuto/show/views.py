@@ -64,6 +64,7 @@ class StepView(TypedDict):
     verdict: str | None
     visits: int
     here: bool  # the run stands in it
+    reason: str  # why it is left out; empty: it is not
 
 
 class VisitView(TypedDict):
@@ -277,6 +278,7 @@ def _steps(run: Run, pipeline: Pipeline | None) -> list[StepView]:
             "verdict": run["steps"][name]["verdict"] if name in run["steps"] else None,
             "visits": visits.count(name),
             "here": name == run["position"],
+            "reason": run["steps"][name].get("reason", "") if name in run["steps"] else "",
         }
         for name in [*planned, *(name for name in run["steps"] if name not in planned)]
     ]

@@ -176,6 +176,21 @@ def to_the_gate(place: Path) -> None:
     assert hand_out(workspace, "r", {})[0]["status"] == "waiting_gate"
 
 
+def test_parameters_of_a_pipeline_are_given_when_a_run_begins(place: Path) -> None:
+    """What is missing or wrong is refused with its name."""
+    path = place / ".tenuto" / "pipelines" / "small.yaml"
+    path.write_text(path.read_text().replace("steps:", "params: {target: {of: [web, api]}}\nsteps:", 1))
+
+    async def conversation(ask: Asking) -> None:
+        for given in ({}, {"params": {"target": "desk"}}, {"params": {"taget": "web"}}):
+            error = await ask.refused("start", request="x", pipeline="small", **given)
+            assert error["code"] == "bad-params" and "target" in error["message"]
+        await ask("start", request="x", pipeline="small", name="r", params={"target": "web"})
+
+    talk(place, conversation)
+    assert tenuto.open(str(place)).load("r")["params"] == {"target": "web"}
+
+
 def test_where_the_user_switched_it_on_a_decision_is_passed_on_and_recorded_as_that(place: Path) -> None:
     """Listed as the tenth tool. In an agent that the engine started it is refused all the same."""
     to_the_gate(place)

@@ -94,7 +94,7 @@ def test_a_condition_that_does_not_hold_leaves_the_step_out_and_says_why(tmp_pat
     assert (run["status"], run["steps"]["mend"]["status"]) == ("completed", "skipped")
     with stage.workspace.journal.read() as reader:
         (reason,) = [one["reason"] for one in reader.events(run["id"]) if one["type"] == "StepSkipped"]
-    assert reason == "this does not hold: open of scan is more than 0"
+    assert reason == run["steps"]["mend"]["reason"] == "this does not hold: open of scan is more than 0"
 
 
 def test_the_agent_is_told_which_result_is_asked_of_it(tmp_path: Path) -> None:

@@ -162,6 +162,18 @@ def test_where_it_would_fail_the_run_the_steps_own_error_follows_with_one_counte
     assert worst_case(whole(tmp_path), 0)["routes"] == {"mend.judge.NEEDS_REVISION": 2}
 
 
+def test_a_sub_pipeline_that_fails_may_be_done_again_from_its_beginning(tmp_path: Path) -> None:
+    """Each of its steps goes back to the first one, and comes to itself again; one counter for all of them."""
+    steps = by_id(whole(tmp_path, with_step("    on: {ERROR: {route: [mend], at_most: 1}}\n")))
+    ways = {name: steps[f"mend.{name}"]["on"]["ERROR"] for name in ("build", "look", "judge")}
+    assert {name: [leg["step"] for leg in way["route"]] for name, way in ways.items()} == {
+        "build": ["mend.build"],
+        "look": ["mend.build", "mend.look"],
+        "judge": ["mend.build", "mend.look", "mend.judge"],
+    }
+    assert {way["counter"] for way in ways.values()} == {"mend.ERROR"}
+
+
 def test_without_one_a_failing_step_of_it_fails_the_run(tmp_path: Path) -> None:
     assert by_id(whole(tmp_path))["mend.build"]["on"]["ERROR"] == {"do": "fail", "reason": ""}
 

@@ -146,6 +146,10 @@ BACK = {"route": ["first"], "at_most": 1}
         (pipeline({"id": "a", "command": ["make", 1.10]}), "wrong-type"),
         (pipeline({"id": "a", "command": ["make", True]}), "wrong-type"),
         (pipeline({"id": "a", "command": {"run": ["make"], "evn": {}}}), "unknown-key"),
+        *(
+            (pipeline({"id": "a", "command": {"run": ["make"], "env": {name: "x"}}}), "bad-name")
+            for name in ("A=B", "A B", "1A", "", "A-B", "Ä", "TENUTO_ATTEMPT")
+        ),
         (pipeline({"id": "a", "command": {"run": ["make"], "exits": {"two": "DONE"}}}), "wrong-value"),
         (pipeline({"id": "a", "command": {"run": ["make"], "exits": {"256": "DONE"}}}), "wrong-value"),
         (pipeline({"id": "a", "command": {"run": ["make"], "exits": {"2": "REVISE"}}}), "unknown-value"),

@@ -26,7 +26,7 @@ from tenuto.core.pipeline.conditions import Scope, decided
 from tenuto.core.pipeline.groups import READERS
 from tenuto.core.pipeline.routes import Atlas, Setting, implied, read_on
 from tenuto.core.pipeline.steps import INHERITED, budget, identifier, inspect, read_step
-from tenuto.core.pipeline.values import View, did_you_mean, meet, read, read_one
+from tenuto.core.pipeline.values import View, did_you_mean, meet, near_word, read, read_one
 from tenuto.core.status import WELL
 from tenuto.names import DIALECTS
 
@@ -307,19 +307,31 @@ def _inputs(steps: list[tuple[View, Step]], pipeline: Pipeline) -> None:
     written = _written(steps, pipeline)
     exactly = dict.fromkeys(written)  # most are written under the very name: patterns are tried for the others
     for view, step in steps:
-        wanted = [path for seat in seats(step) for path in [*seat["in"], *seat["if_present"]]]
-        if step["kind"] == "gate":
-            wanted += step["gate"]["show"]
-        elif step["kind"] == "waves":
-            wanted += [*step["waves"]["plan"], *([step["waves"]["items"]] if step["waves"]["items"] else [])]
-            each = step["waves"]["each"]
-            wanted += [name for name in (each["lines"], each["table"]) if name] if each else []
-        for path in dict.fromkeys(wanted):
+        for path in inputs_of(step):
             if path not in exactly and not any(meet(path, other) for other in written):
-                hint = (
-                    did_you_mean(path, written) if written else "list it under `existing` if it is there before the run"
-                )
-                view.note("unknown-input", f"'{step['id']}' reads '{path}', which nothing writes", hint)
+                view.note("unknown-input", f"'{step['id']}' reads '{path}', which nothing writes", _hint(path, written))
+
+
+def inputs_of(step: Step) -> list[str]:
+    """The documents that it reads, or may read."""
+    wanted = [path for seat in seats(step) for path in [*seat["in"], *seat["if_present"]]]
+    if step["kind"] == "gate":
+        wanted += step["gate"]["show"]
+    elif step["kind"] == "waves":
+        wanted += [*step["waves"]["plan"], *([step["waves"]["items"]] if step["waves"]["items"] else [])]
+        each = step["waves"]["each"]
+        wanted += [name for name in (each["lines"], each["table"]) if name] if each else []
+    return list(dict.fromkeys(wanted))
+
+
+def _hint(path: str, written: list[str]) -> str:
+    if near_word(path, written):
+        return did_you_mean(path, written)
+    known = f"; {did_you_mean(path, written)}" if written else ""
+    return (
+        "list it under `existing` if it is there before the run; a file of the repository is handed in by a parameter "
+        f"of type file{known}"
+    )
 
 
 def _evidence(steps: list[tuple[View, Step]]) -> None:

@@ -28,7 +28,7 @@ Rule 2: a number is compared with a number, text with text. Two kinds are never 
 from __future__ import annotations
 
 from tenuto.core.pipeline import values
-from tenuto.core.pipeline.results import field_of
+from tenuto.core.pipeline.schema import field_of
 from tenuto.core.pipeline.values import View, did_you_mean, kind_of
 from tenuto.core.status import VERDICTS
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import NotRequired, TypedDict
 
-    from tenuto.core.pipeline.records import Compares, Condition, Param, ParamValue, When
+    from tenuto.core.pipeline.records import Compares, Condition, Param, ParamValue, PathPart, When
 
     class Facts(TypedDict):
         """What conditions are asked with. Everything in it was recorded before."""
@@ -134,9 +134,8 @@ def switch(view: View, scope: Scope) -> str:
 
 def _several(view: View, scope: Scope, depth: int) -> list[When]:
     if not isinstance(view.value, list) or not view.value:
-        view.note(
-            "wrong-type", f"a list of conditions is needed, not {kind_of(view.value)}", "for example [a, {not: b}]"
-        )
+        found = "an empty one" if view.value == [] else kind_of(view.value)
+        view.note("wrong-type", f"a list of conditions is needed, not {found}", "for example [a, {not: b}]")
         return []
     return [read(entry, scope, depth + 1) for entry in view.entries()]
 
@@ -354,8 +353,13 @@ def in_words(when: When) -> str:
     else:
         name = next(str(when.get(subject)) for subject in _THINGS if subject in when)
     word, value = _comparison_of(when)
-    shown = ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
+    shown = ", ".join(map(_shown, value)) if isinstance(value, list) else _shown(value)
     return f"{name} {_WORDS[word]} {shown}"
+
+
+def _shown(value: object) -> str:
+    """As it is written in YAML and JSON."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def why_not(when: When) -> str:
@@ -370,6 +374,20 @@ def _joined(several: list[When], word: str) -> str:
         for one, part in zip(several, parts, strict=True)
     ]
     return f" {word} ".join(nested)
+
+
+def leaves(when: When, path: tuple[PathPart, ...] = ()) -> Iterator[tuple[tuple[PathPart, ...], When]]:
+    """Every single question of it, with the way that leads there."""
+    if isinstance(when, str):
+        yield path, when
+    elif "not" in when:
+        yield from leaves(when["not"], (*path, "not"))
+    elif "all" in when or "any" in when:
+        word, several = ("all", when["all"]) if "all" in when else ("any", when["any"])
+        for index, one in enumerate(several):
+            yield from leaves(one, (*path, word, index))
+    else:
+        yield path, when
 
 
 def files(when: When) -> Iterator[str]:

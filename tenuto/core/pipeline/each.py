@@ -35,11 +35,11 @@ from tenuto.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypedDict
 
     from tenuto.core.pipeline.conditions import Facts, Scope
-    from tenuto.core.pipeline.records import Each, ParamValue, Seat, WavesStep
+    from tenuto.core.pipeline.records import Each, ParamValue, PathPart, Seat, WavesStep
     from tenuto.core.records.run import PlannedItem
 
     Fields = dict[str, "ParamValue"]
@@ -168,7 +168,7 @@ def texts_of(seat: Seat) -> Iterator[str]:
         yield from seat["command"]["env"].values()
 
 
-def check_seat(view: View, seat: Seat, each: Each | None) -> None:
+def check_seat(view: View, seat: Seat, each: Each | None, has_items: bool) -> None:
     """What a seat says about elements is known, and each element has files of its own."""
     fields = fields_of(source_of(each)) if each else ()
     for name in dict.fromkeys(name for text in texts_of(seat) for name in named_in(text)):
@@ -177,14 +177,43 @@ def check_seat(view: View, seat: Seat, each: Each | None) -> None:
             view.note("bad-place", f"'{{each.{name}}}' has no meaning here: the step has no `each`", hint)
         elif fields and name not in fields:
             view.note("unknown-field", f"an element has no field '{name}'", did_you_mean(name, fields))
+    printed = [seat["command"]["stdout"]] if seat["command"] and seat["command"]["stdout"] else []
+    written = dict.fromkeys([*seat["out"], *seat["optional"], *printed])
+    if not has_items:
+        for path in written:
+            if "{item}" in path or "{number}" in path:
+                hint = "give the step an `each`, or leave it out"
+                view.note("bad-place", f"'{path}' names an item, and the step has none", hint)
     if each is None:
         return
-    printed = [seat["command"]["stdout"]] if seat["command"] and seat["command"]["stdout"] else []
-    for path in dict.fromkeys([*seat["out"], *seat["optional"], *printed]):
+    for path in written:
         if "{item}" not in path and path not in seat["append_only"]:
             stem, dot, ending = path.rpartition(".")
             better = f"{stem}-{{item}}.{ending}" if dot and "/" not in ending else f"{path}-{{item}}"
             view.note("shared-output", f"every element would write '{path}'", f"for example {better}")
+
+
+def check_elements(
+    view: View, each: Each, places: Iterable[tuple[Sequence[PathPart], Seat]], fields: Sequence[str]
+) -> None:
+    """What is said about elements whose fields a schema names; none: it leaves them open."""
+
+    def know(place: Sequence[PathPart], name: str) -> None:
+        if fields and name not in fields:
+            there = view
+            for part in place:
+                there = there.at(part, None)
+            there.note("unknown-field", f"an element has no field '{name}'", did_you_mean(name, fields))
+
+    for word, name in (("key", each["key"]), ("depends_on", each["depends_on"]), ("files_of", each["files_of"])):
+        if name:
+            know([word], name)
+    for way, one in conditions.leaves(each["when"], ("when",)):
+        if not isinstance(one, str) and "element" in one:
+            know(way, one["element"])
+    for _, seat in places:
+        for name in dict.fromkeys(name for text in texts_of(seat) for name in named_in(text)):
+            know([], name)
 
 
 # ---- elements -> items -----------------------------------------------------------------------------

@@ -41,7 +41,7 @@ _LONGEST = 4096  # characters of a text
 _LONGEST_LIST = 100_000
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _WORDS = {"text": "text", "number": "a number", "flag": "yes or no", "file": "a file", "list": "a list"}
-_SAMPLES: dict[str, ParamValue] = {"text": "text", "number": 1, "flag": True, "file": "file.md", "list": ["element"]}
+_SAMPLES: dict[str, ParamValue] = {"number": 1, "flag": True, "file": "file.md", "list": ["element"]}
 
 
 def read(view: View, what: str = "a parameter") -> dict[str, Param]:
@@ -143,7 +143,15 @@ def wrong(param: Param, value: object) -> str:
         return f"it is longer than {_LONGEST} characters" if len(value) > _LONGEST else "it holds a NUL"
     if kind == "choice" and value not in param["choices"]:
         return f"'{value}' is none of the choices; {did_you_mean(value, param['choices'])}"
+    if kind == "file" and not _is_below(value):
+        return f"'{value}' is no path below the repository"
     return ""
+
+
+def _is_below(path: str) -> bool:
+    """And not git's own. A name that no document may have is all right here: the file is there already."""
+    parts = path.split("/")
+    return not path.startswith("/") and not any(part == ".." or part.lower() == ".git" for part in parts)
 
 
 def _wrong_several(param: Param, value: list[str]) -> str:
@@ -223,7 +231,7 @@ def missing(params: Mapping[str, Param], given: Mapping[str, object]) -> list[st
 
 
 def samples(params: Mapping[str, Param]) -> dict[str, ParamValue]:
-    """Something of each type, for looking at a pipeline before there is a run."""
+    """Something of each type, for looking at a pipeline before there is a run: a text is its own name, WHO."""
     return {
         name: param["default"]
         if param["default"] is not None
@@ -231,7 +239,7 @@ def samples(params: Mapping[str, Param]) -> dict[str, ParamValue]:
         if param["type"] == "several"
         else param["choices"][0]
         if param["choices"]
-        else _SAMPLES.get(param["type"], "text")
+        else _SAMPLES.get(param["type"], name.upper())
         for name, param in params.items()
     }
 

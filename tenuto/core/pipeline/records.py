@@ -87,7 +87,8 @@ Rule 5: rules that turn words into an outcome (step["rule"]).
 Rule 6: parameters and conditions.
   params are what a run may be told besides its request. A value takes the place of {params.NAME} in
   focus, task, paths, prompts, commands and env when the run begins; what comes of it is checked
-  like any other text of a definition. A parameter without a default must be given.
+  like any other text of a definition. A parameter without a default must be given. One of type file names a file of
+  the repository; what steps read of it is a document of the run, as the file was when the run began.
   `when` is asked when the run reaches the step, from what is recorded: switches, parameters, how
   earlier steps ended, fields of their results, and files, which the engine looks at then. A step
   whose condition does not hold is left out, and the run goes on as after its DONE. A member of a

@@ -8,7 +8,6 @@
 
     read(view)                what an author wrote -> the record
     result_of(run, name)      the result of a step: what its last attempt handed in, if that counted; None otherwise
-    field_of(value, field)    "open.high", "items.0.name"; None where there is no such field
     problems(asked, value)    why a value is not the result that was asked for, each with its place; none where it is
     names(when)               the results that a condition asks about
     check(view, steps, ways)  what only the whole pipeline shows: is there such a result, and can it be known there?
@@ -25,8 +24,9 @@ Rule 3: what is not known does not hold: no comparison with a field that is not 
 from __future__ import annotations
 
 from tenuto.core.actions import group_of, is_end
+from tenuto.core.pipeline import conditions, values
+from tenuto.core.pipeline import each as elements
 from tenuto.core.pipeline import schema as schemas
-from tenuto.core.pipeline import values
 from tenuto.core.pipeline.values import did_you_mean
 from tenuto.core.status import ANSWERS
 
@@ -80,18 +80,6 @@ def _seat(attempt: Attempt) -> str:
 def handed_in(attempt: Attempt) -> object | None:
     """The result of one attempt; None where it has none that counts."""
     return attempt["receipt"].get("result") if attempt["verdict"] in ANSWERS else None
-
-
-def field_of(value: object, field: str) -> object | None:
-    """Names, and numbers of elements, with dots between them; "" is the whole."""
-    for part in field.split(".") if field else ():
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
 
 
 # ---- asked for -------------------------------------------------------------------------------------
@@ -158,16 +146,9 @@ def names(when: When) -> Iterator[str]:
 
 def _nested(when: When, path: tuple[PathPart, ...]) -> Iterator[tuple[tuple[PathPart, ...], ResultCompares]]:
     """Every question about a result, with the way that leads to it."""
-    if isinstance(when, str):
-        return
-    if "result" in when:
-        yield path, when
-    elif "not" in when:
-        yield from _nested(when["not"], (*path, "not"))
-    elif "all" in when or "any" in when:
-        word, several = ("all", when["all"]) if "all" in when else ("any", when["any"])
-        for index, one in enumerate(several):
-            yield from _nested(one, (*path, word, index))
+    for way, one in conditions.leaves(when, path):
+        if not isinstance(one, str) and "result" in one:
+            yield way, one
 
 
 def _places(step: Step) -> Iterator[tuple[tuple[PathPart, ...], Seat]]:
@@ -200,7 +181,7 @@ def check(view: View, steps: Sequence[Step], ways: Mapping[str, Sequence[str]]) 
             for path, condition in _nested(each["when"], (*place, "when")):
                 atlas.condition(_at(view, (index, *path)), condition, step)
             if each["result"]:
-                atlas.listed(_at(view, (index, *place, "result")), each, step)
+                atlas.listed(_at(view, (index, *place)), each, step)
         for way, route in _routes(step):
             for path, condition in _nested(route["when"], (*way, "when")):
                 atlas.condition(_at(view, (index, *path)), condition, step, ended=True)
@@ -253,13 +234,24 @@ class _Uses:
 
     def listed(self, view: View, each: Each, here: Step) -> None:
         """The list of a step's elements."""
-        found = self.result(view, each["result"], here, None)
+        found = self.result(_at(view, ["result"]), each["result"], here, None)
         if found is None:
             return
-        each["result"], step, _ = found
+        each["result"], step, asked = found
         if step["kind"] == "waves":
             message = f"'{step['id']}' has a result for each item, and none that is a list"
-            view.note("no-result", message, "let a step behind it draw them together")
+            _at(view, ["result"]).note("no-result", message, "let a step behind it draw them together")
+            return
+        shapes, missing, known = schemas.known_field(asked["schema"], each["field"])
+        types = schemas.types_of(shapes)
+        if missing:
+            message = f"the result of '{each['result']}' has no field '{missing}'"
+            _at(view, ["field"]).note("unknown-field", message, did_you_mean(missing, known))
+        elif types and "array" not in types:
+            message = f"'{each['field'] or each['result']}' is {schemas.an(types[0])}, and no list"
+            _at(view, ["field"]).note("wrong-type", message, "name a field that is an array")
+        else:
+            elements.check_elements(view, each, _places(here), schemas.fields_of_elements(asked["schema"], shapes))
 
     def input(self, view: View, entry: StepInput, here: Step, seat: Seat) -> None:
         if "result" in entry:

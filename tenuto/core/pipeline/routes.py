@@ -274,7 +274,7 @@ def _restart(view: View, step: Step, atlas: Atlas, stage: str) -> list[Leg]:
 
 def _hops(view: View, step: Step, atlas: Atlas) -> list[Leg]:
     named = [(entry, known) for entry in view.entries() if (known := _leg(entry, atlas)) is not None]
-    named = [one for place in range(len(named)) for one in _whole(named, place, atlas)]
+    named = [one for place in range(len(named)) for one in _whole(named, place, step, atlas)]
     found = [known for _, known in named]
     if not found:
         if not view.entries():
@@ -295,13 +295,16 @@ def _hops(view: View, step: Step, atlas: Atlas) -> list[Leg]:
     return found
 
 
-def _whole(named: list[tuple[View, Leg]], place: int, atlas: Atlas) -> list[tuple[View, Leg]]:
-    """A leg to a sub-pipeline is a leg to each of its steps; behind one of them, it is its end only."""
+def _whole(named: list[tuple[View, Leg]], place: int, step: Step, atlas: Atlas) -> list[tuple[View, Leg]]:
+    """A leg to a sub-pipeline is a leg to each of its steps; behind one of them, it is its end only. To one of its own
+    steps it is the way up to there: all that was done so far, again."""
     entry, known = named[place]
     before = named[place - 1][1]["step"] if place else ""
     if before.startswith(f"{known['step']}."):
         return [named[place]]
     group = group_of(atlas.steps, atlas.by_id[known["step"]])
+    if step["id"] in group[:-1]:
+        return [(entry, leg(atlas.by_id[name])) for name in group[: group.index(step["id"]) + 1]]
     return [*((entry, leg(atlas.by_id[name])) for name in group[:-1]), (entry, known)]
 
 

@@ -2,7 +2,9 @@
 
     check(view)              note everything in a schema that is wrong, or that we would not carry out
     misfits(value, schema)   [(place, reason), ...]: where a value does not fit a schema that was checked
+    field_of(value, field)   "open.high", "items.0.name"; None where there is no such field
     known_field(schema, f)   what a schema says about one field: its shapes; None where it says nothing
+    fields_of_elements(...)  the fields that the elements of a list have
 
 Every keyword is carried out as the standard says, or is refused by its name when the pipeline is checked. None is ever
 passed over: a rule that its author believes in and nobody applies is worse than none. The keywords are in KEYWORDS and
@@ -362,6 +364,18 @@ def an(word: str) -> str:
 # ---- fields ----------------------------------------------------------------------------------------
 
 
+def field_of(value: object, field: str) -> object | None:
+    """Names, and numbers of elements, with dots between them; "" is the whole."""
+    for part in field.split(".") if field else ():
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
 def shapes_of(schema: object, root: Json) -> list[Json]:
     """The schemas that one value is held against: references followed, every alternative for itself."""
     found: list[Json] = []
@@ -398,6 +412,17 @@ def known_field(root: Json, field: str) -> tuple[list[Json], str, list[str]]:
         if not shapes:
             return [], "", []
     return shapes, "", []
+
+
+def fields_of_elements(root: Json, shapes: list[Json]) -> list[str]:
+    """The fields of a list's elements; text has one, which is called value. [] where the schema leaves them open."""
+    below = [one for shape in shapes for one in (shapes_of(shape["items"], root) if "items" in shape else ())]
+    types = types_of(below)
+    if types and "object" not in types:
+        return ["value"]
+    if types != ["object"] or any(shape.get("additionalProperties") not in (None, False) for shape in below):
+        return []
+    return list(dict.fromkeys(name for shape in below for name in shape.get("properties", ())))
 
 
 def types_of(shapes: list[Json]) -> list[str]:

@@ -56,6 +56,7 @@ CONTEXT = ("review-tier", "git-diff", "item", "answers", "project-memory")
 COMMAND = "command"  # the role of a program of the project
 CONTEXT_BUDGET = 40_000  # tokens
 QUESTIONS = 3  # `question: true`
+_OURS = "TENUTO_"
 TRANSIENT = 2
 
 
@@ -121,7 +122,7 @@ def read_seat(view: View, terms: Terms, extra: tuple[str, ...] = ()) -> Seat:
         plain = _of_command(view, seat, command)
     seat["id"] = identifier(view.get("id"), "the id of an agent", plain)
     _contradictions(view, seat, terms)
-    each.check_seat(view, seat, terms.each)
+    each.check_seat(view, seat, terms.each, terms.in_waves)
     checked: Seat = seat
     return checked
 
@@ -152,8 +153,17 @@ def _command(view: View) -> Command | None:
             verdict.note("wrong-value", f"'{status}' is no exit status", "a number from 0 to 255")
         exits[status] = verdict.choice("what an exit status means", VERDICTS, "ERROR")  # type: ignore[assignment]
     env = {name: _word(value, "the value of a variable") for name, value in own.get("env").fields()}
+    for name, value in own.get("env").fields():
+        if not _names_variable(name):
+            value.note("bad-name", f"'{name}' cannot be the name of a variable", "use letters, digits and '_'")
+        elif name.startswith(_OURS):
+            value.note("bad-name", f"'{name}': the names that begin with {_OURS} are Tenuto's own", "name it otherwise")
     stdout = values.read_one(own.get("stdout"), "the standard output")
     return {"run": words, "env": env, "exits": exits, "stdout": stdout}
+
+
+def _names_variable(name: str) -> bool:
+    return name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
 
 
 def _word(view: View, what: str) -> str:

@@ -77,6 +77,7 @@ class StepState(TypedDict):
     status: StepStatus
     iteration: int
     verdict: str | None
+    reason: NotRequired[str]  # skipped: why
 
 
 class Leg(TypedDict):

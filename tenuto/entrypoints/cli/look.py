@@ -320,6 +320,7 @@ def _parts(view: RunView, level: str, left_out: list[str]) -> Iterator[Part]:
     if view["steps"]:
         yield ""
         yield Table(("STEP", "STATUS", "VISITS", "VERDICT"), _steps(view))
+        yield from (f"  {step['step']} is left out: {step['reason']}" for step in view["steps"] if step["reason"])
     busy = [attempt for attempt in view["attempts"] if is_in_flight(attempt)]
     if busy:
         yield ""

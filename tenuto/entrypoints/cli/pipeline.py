@@ -297,6 +297,7 @@ def show(name: str, form: str, items: int, output: str | None) -> Answer:
 
 
 def _outlined(shown: Graph, path: Path, root: Path) -> Iterator[Part]:
+    from tenuto.core.pipeline.params import as_text
     from tenuto.entrypoints.cli.plan import outline
 
     definition = definitions.load(str(path.resolve()), root)
@@ -305,7 +306,7 @@ def _outlined(shown: Graph, path: Path, root: Path) -> Iterator[Part]:
         if param.get("fixed"):
             continue
         needed = "must be given" if param.get("required", True) else "may be left out"
-        default = needed if param["default"] is None else f"default: {param['default']}"
+        default = needed if param["default"] is None else f"default: {as_text(param['default'])}"
         described = f": {' '.join(param['description'].split())}" if param["description"] else ""
         yield f"  --param {name}=...  {param['type']}, {default}{described}"
     yield ""

@@ -107,6 +107,7 @@ def plan(
     from tenuto.core.budget import worst_case
     from tenuto.core.pipeline.params import missing, values
     from tenuto.engine.attempt import define
+    from tenuto.engine.gates import refuse_no_files
     from tenuto.metrics import forecast, history
     from tenuto.workspace.settings import read_settings, time_limit
 
@@ -120,6 +121,7 @@ def plan(
     given = params_of(workspace, chosen, param, params_file, ask=False)
     definition = define(chosen, workspace.root, given=given or None)["pipeline"]
     params = values(chosen, definition["params"], given) if given or not missing(definition["params"], {}) else None
+    refuse_no_files(workspace.root, definition["params"], given, "--param")
     switches = {**definition["switches"], **switches_of(approval, switch)}
     unknown = [name for name in switches if name not in definition["switches"]]
     if unknown:

@@ -101,10 +101,6 @@ def params_of(
     values = typed.given(declared, given, file, typed.PARAMS)
     if ask and typed.at_terminal():
         typed.ask(declared, missing(declared, values), values)
-    for name, param in declared.items():
-        value = values.get(name)
-        if param["type"] == "file" and isinstance(value, str) and not (Path(workspace.root) / value).is_file():
-            raise NotFound("no-file", f"'{name}': there is no file {value} in the repository", f"--param {name}=PATH")
     return values
 
 

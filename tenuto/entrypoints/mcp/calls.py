@@ -99,6 +99,7 @@ class Arguments(TypedDict, total=False):
     name: str
     approval: bool
     limits: dict[str, int]
+    params: dict[str, object]
     inline: bool
     attempt: str
     verdict: str
@@ -188,6 +189,7 @@ def start(workspace: Workspace, a: Arguments) -> Record:
         a.get("pipeline") or settings.get("pipeline", "eight-step"),
         name=a.get("name", ""),
         limits=a.get("limits"),
+        params=a.get("params"),
         switches={"approval": True} if a.get("approval") else {},
         place=Place(settings.get("workspace", "")),
     )

@@ -230,6 +230,10 @@ TOOLS = (
             ),
             name=text("What the run is called; made from the request otherwise."),
             approval=yes_or_no("Stop for the person after research and after planning."),
+            params={
+                "type": "object",
+                "description": "The pipeline's parameters, by name; one that is missing is refused with its name.",
+            },
             limits=asked(
                 attempts=number(minimum=0),
                 tokens=number(minimum=0),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,23 @@ def test_a_plan_shows_what_is_left_out_and_what_only_the_run_will_show(say: Say,
     assert "left out" not in deep.out
     unknown = say("plan", "--pipeline", "release")
     assert "(only where depth is more than 2)" in unknown.out
+
+
+def test_status_says_why_a_step_was_left_out(say: Say, released: Path) -> None:
+    shutil.rmtree(released / ".git")
+    subprocess.run(["git", "init", "-q", str(released)], check=True)
+    (released / "answers.yaml").write_text("answers: []\n")
+    words = ("--pipeline", "release", "--agent", "scripted:answers.yaml", "--param", "target=web")
+    assert say("run", "Release it", *words).status == 0
+    status = say("status")
+    assert "deep is left out: this does not hold: depth is more than 2" in status.out
+    assert "last is left out: this does not hold: extra.md exists" in status.out
+    steps = say("status", "--json").data["steps"]
+    assert {name: step.get("reason") for name, step in steps.items()} == {
+        "look": None,
+        "deep": "this does not hold: depth is more than 2",
+        "last": "this does not hold: extra.md exists",
+    }
 
 
 def test_the_worst_case_counts_what_may_run(say: Say, released: Path) -> None:

@@ -14,7 +14,24 @@ from tenuto.core.pipeline.each import MOST, items_of, key_from
 FACTS: Any = {"switches": {}, "params": {}, "outcomes": {}, "files": {}}
 
 
-FIND = {"id": "find", "agent": {"role": "w", "result": {"schema": {"type": "object"}}}}
+PART = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "size": {"type": "integer"}, "needs": {"type": "array"}},
+}
+FOUND = {
+    "type": "object",
+    "properties": {
+        "total": {"type": "integer"},
+        "words": {"type": "array", "items": {"type": "string"}},
+        "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}},
+        "open": {"type": "array", "items": {**PART, "additionalProperties": True}},
+        "mixed": {"type": "array", "items": {"anyOf": [{"type": "string"}, PART]}},
+        "any": {"type": "array"},
+        "untyped": {},
+    },
+    "$defs": {"part": PART},
+}
+FIND = {"id": "find", "agent": {"role": "w", "result": {"schema": {}}}}
 
 
 def pipeline(each: Any, **more: Any) -> dict[str, Any]:
@@ -86,6 +103,62 @@ def test_names_that_leave_no_room_for_a_key_are_refused() -> None:
     raw = {"id": "x" * 63, "each": {"files": "*"}, "agent": {"role": "w", "id": "y" * 5}}
     _, problems = check({"name": "trial", "steps": [raw]})
     assert [(one["code"], one["path"]) for one in problems] == [("bad-id", ["steps", 0, "id"])]
+
+
+# ---- of a result whose schema is known -------------------------------------------------------------
+
+
+def of_result(each: Any, *command: str) -> tuple[Any, list[Any]]:
+    find = {**FIND, "agent": {"role": "w", "result": {"schema": FOUND}}}
+    work = {"id": "work", "each": {"result": "find", **each}, "command": ["echo", *command]}
+    return check({"name": "trial", "steps": [find, work]})
+
+
+@pytest.mark.parametrize(
+    ("each", "place", "code", "words"),
+    [
+        ({"field": "totl"}, ["field"], "unknown-field", "did you mean 'total'?"),
+        ({"field": "total"}, ["field"], "wrong-type", "'total' is an integer, and no list"),
+        ({}, ["field"], "wrong-type", "'find' is an object, and no list"),
+        ({"field": "words", "key": "id"}, ["key"], "unknown-field", "known: value"),
+        ({"field": "parts", "key": "nam"}, ["key"], "unknown-field", "did you mean 'name'?"),
+        ({"field": "parts", "depends_on": "x"}, ["depends_on"], "unknown-field", "known: name, needs, size"),
+        ({"field": "parts", "files_of": "x"}, ["files_of"], "unknown-field", "known: name, needs, size"),
+        (
+            {"field": "parts", "when": {"not": {"any": [{"element": "size", "is": 1}, {"element": "siz", "is": 1}]}}},
+            ["when", "not", "any", 1],
+            "unknown-field",
+            "did you mean 'size'?",
+        ),
+    ],
+)
+def test_a_list_in_a_result_is_looked_up_in_its_schema(each: Any, place: list[Any], code: str, words: str) -> None:
+    checked, (problem,) = of_result(each)
+    assert checked is None
+    assert (problem["code"], problem["path"]) == (code, ["steps", 1, "each", *place])
+    assert words in f"{problem['message']} {problem['hint']}"
+
+
+def test_a_command_names_fields_that_the_schema_has() -> None:
+    assert of_result({"field": "parts"}, "{each.name}", "{each.needs}")[1] == []
+    assert of_result({"field": "words"}, "{each.value}")[1] == []
+    _, (problem,) = of_result({"field": "parts"}, "{each.value}")
+    assert (problem["code"], problem["hint"]) == ("unknown-field", "known: name, needs, size")
+
+
+@pytest.mark.parametrize("field", ["open", "mixed", "any", "untyped", "untyped.below"])
+def test_what_a_schema_leaves_open_only_the_run_will_show(field: str) -> None:
+    assert of_result({"field": field, "key": "whatever"}, "{each.else}")[1] == []
+
+
+@pytest.mark.parametrize("word", ["{item}", "{number}"])
+def test_a_step_without_items_writes_nothing_for_an_item(word: str) -> None:
+    path = f"a-{word}.md"
+    for step in ({"agent": {"role": "w", "out": path}}, {"command": {"run": ["true"], "stdout": path}}):
+        _, problems = check({"name": "trial", "steps": [{"id": "a", **step}]})
+        assert [(one["code"], one["message"]) for one in problems] == [
+            ("bad-place", f"'{path}' names an item, and the step has none")
+        ]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +245,7 @@ def test_elements_for_which_the_condition_does_not_hold_are_left_out_and_nobody_
     elements = [{"id": "a", "open": False}, {"id": "b", "open": True, "n": ["a"]}, {"id": "c"}]
     found = items_of(step(each), elements, FACTS)
     assert [(item["id"], item["depends_on"]) for item in found["items"]] == [("work.b", [])]
-    assert found["notes"] == ["2 of 3 elements are left out (a, c): this does not hold: open is True"]
+    assert found["notes"] == ["2 of 3 elements are left out (a, c): this does not hold: open is true"]
 
 
 @pytest.mark.parametrize("number", [0, 1, 1000])

@@ -172,7 +172,12 @@ def test_whoever_writes_in_a_step_has_written(step: Any) -> None:
 
 def test_the_hint_for_an_unknown_input() -> None:
     reads = {"id": "r", "agent": {"role": "worker", "in": "spec.md"}}
-    assert problems(reads, existing=[])[0]["hint"] == "list it under `existing` if it is there before the run"
+    hint = (
+        "list it under `existing` if it is there before the run; a file of the repository is handed in by a parameter "
+        "of type file"
+    )
+    assert problems(reads, existing=[])[0]["hint"] == hint
+    assert problems(reads, writes("a", "other.md"), existing=[])[0]["hint"] == f"{hint}; known: other.md"
     assert problems(reads, writes("a", "spce.md"), existing=[])[0]["hint"] == "did you mean 'spce.md'?"
 
 

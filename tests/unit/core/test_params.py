@@ -148,6 +148,21 @@ def test_samples_are_values_of_their_types() -> None:
     assert params.values("any", declared, params.samples(declared)) == params.samples(declared)
 
 
+@pytest.mark.parametrize("path", ["/etc/passwd", "..", "../x", "a/../../x", ".git/config", "a/.GIT/config"])
+def test_a_file_lies_below_the_repository(path: str) -> None:
+    assert params.wrong(param("file"), path) == f"'{path}' is no path below the repository"
+
+
+@pytest.mark.parametrize("path", ["notes.md", "a/b c.md", "./x", "..x", ".github/x", "a/..."])
+def test_a_file_of_any_name_may_be_named(path: str) -> None:
+    assert params.wrong(param("file"), path) == ""
+
+
+def test_a_text_that_nobody_has_said_yet_is_shown_by_its_name() -> None:
+    declared, _ = read({"who": "text", "target": {"of": ["web", "api"]}})
+    assert params.samples(declared) == {"who": "WHO", "target": "web"}
+
+
 def test_an_optional_parameter_without_a_value_leaves_out_what_stands_for_it_alone() -> None:
     """An argument, a path or a focus that is nothing else is not there; a longer text has nothing in its place."""
     declared, _ = read({"notes": {"type": "text", "required": False}})

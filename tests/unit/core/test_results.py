@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tenuto.core.parts import new_attempt, new_run
 from tenuto.core.pipeline import schema as schemas
 from tenuto.core.pipeline.check import check
-from tenuto.core.pipeline.results import field_of, result_of
+from tenuto.core.pipeline.results import result_of
+from tenuto.core.pipeline.schema import field_of
 from tenuto.core.pipeline.values import View
 from tenuto.knowledge.definitions import read
 

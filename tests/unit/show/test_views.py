@@ -40,7 +40,7 @@ def test_steps_to_come_are_shown_where_the_pipeline_is_known() -> None:
     known, all_steps = run_view(play.run), run_view(play.run, play.pipeline)
     assert "review" not in [step["step"] for step in known["steps"]]
     assert [step for step in all_steps["steps"] if step["step"] == "review"] == [
-        {"step": "review", "status": "pending", "verdict": None, "visits": 0, "here": False}
+        {"step": "review", "status": "pending", "verdict": None, "visits": 0, "here": False, "reason": ""}
     ]
     assert [step["step"] for step in known["steps"] if step["here"]] == ["implementation"]
     assert known["current"] == {
