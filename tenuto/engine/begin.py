@@ -45,7 +45,7 @@ from tenuto.workspace.workspace import Turn, Workspace
 
 if TYPE_CHECKING:
     from tenuto.agents.roster import Roster
-    from tenuto.core.pipeline.records import Pipeline, Step
+    from tenuto.core.pipeline.records import ParamValue, Pipeline, Step
     from tenuto.core.records.commands import Engage, StartRun, StoreArtifact
     from tenuto.core.records.run import Artifact, Json, PipelineRef
     from tenuto.ports import Agent
@@ -82,8 +82,7 @@ def engage(
         definition = _definition(turn, run, pipeline, {**run["params"], **(params or {})})
         checked = definition["pipeline"]
         told = {**without_fixed(checked["params"], run["params"]), **(params or {})}
-        complete = values(checked["name"], checked["params"], told)
-        _refuse_no_files(workspace, checked, params or {}, complete)
+        complete, documents = _params(workspace, checked, told, params or {})
         _check_limits(definition, limits, of_steps, roster)
         bound = not pipeline and run["pipeline"]["hash"]
         _require_trust(workspace, definition, "" if bound else pipeline or run["pipeline"]["name"])
@@ -101,7 +100,7 @@ def engage(
         if at:
             command["start_at"], command["approved"] = at, _approved(turn, run, checked)
         turn.do(run_id, command, checked)
-        _hand_in(turn, run_id, checked, complete)
+        _hand_in(turn, run_id, checked, documents)
         _change_budget(turn, run_id, limits, of_steps, checked)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
         return run
@@ -216,9 +215,7 @@ def start(
     definition = definition or define(pipeline, workspace.root, settings, params or {})
     checked = definition["pipeline"]
     refuse_switches(checked, switches or {})
-    complete = values(checked["name"], checked["params"], params or {})
-    if not at:  # a fork has what its source was given
-        _refuse_no_files(workspace, checked, params or {}, complete)
+    complete, documents = _params(workspace, checked, params or {}, params or {}, is_fork=bool(at))
     if checked["starts_from"] != "new":
         old = name or request
         return engage(
@@ -241,11 +238,8 @@ def start(
         if at:
             engage_run["start_at"], engage_run["approved"] = at, list(approved)
         turn.do(run_id, engage_run, checked)
-        if not at:
-            _hand_in(turn, run_id, checked, complete)
         _change_budget(turn, run_id, limits, of_steps, checked)
-        for dialect in checked["shown_as"]:
-            dialect_named(dialect).opened(turn, run_id)
+        _open(turn, run_id, checked, documents)
         if then is not None:
             then(turn, run_id)
         turn.do_repo({"do": "MakeCurrent", "run": run_id})
@@ -253,28 +247,38 @@ def start(
     return put_aside(workspace, run)
 
 
-def _read_from(pipeline: Pipeline, params: Mapping[str, object]) -> dict[str, object]:
-    """Parameters that name a file of the repository which steps read as a document of the run."""
+def _params(
+    workspace: Workspace,
+    pipeline: Pipeline,
+    told: Mapping[str, object],
+    given: Mapping[str, object],
+    is_fork: bool = False,
+) -> tuple[dict[str, ParamValue], list[str]]:
+    """All values; and the files of the repository among them that steps read as documents. Both these and those that
+    were `given` just now must be there. A fork has the documents of its source."""
+    complete = values(pipeline["name"], pipeline["params"], told)
+    if is_fork:
+        return complete, []
     wanted = [path for step in pipeline["steps"] for path in inputs_of(step)]
     files = {name for name, one in pipeline["params"].items() if one["type"] == "file" and not one.get("fixed")}
-    return {name: value for name, value in params.items() if name in files and value in wanted}
+    read = {name: str(value) for name, value in complete.items() if name in files and value in wanted}
+    refuse_no_files(workspace.root, pipeline["params"], {**read, **given}, "--param")
+    return complete, list(dict.fromkeys(read.values()))
 
 
-def _refuse_no_files(
-    workspace: Workspace, pipeline: Pipeline, given: Mapping[str, object], complete: Mapping[str, object]
-) -> None:
-    """Those that somebody named, and those that steps read by default."""
-    named = {**_read_from(pipeline, complete), **given}
-    refuse_no_files(workspace.root, pipeline["params"], named, "--param")
+def _open(turn: Turn, run_id: str, pipeline: Pipeline, documents: list[str]) -> None:
+    _hand_in(turn, run_id, pipeline, documents)
+    for dialect in pipeline["shown_as"]:
+        dialect_named(dialect).opened(turn, run_id)
 
 
-def _hand_in(turn: Turn, run_id: str, pipeline: Pipeline, params: Mapping[str, object]) -> None:
+def _hand_in(turn: Turn, run_id: str, pipeline: Pipeline, documents: list[str]) -> None:
     """As they are now: a run never changes under an edited file."""
     folder = documents_of(pipeline, turn.existing(run_id))
-    for value in dict.fromkeys(map(str, _read_from(pipeline, params).values())):
-        path = os.path.normpath(f"{folder}/{value}")
-        if path != os.path.normpath(value):
-            turn.store_file(run_id, value, path, os.path.join(turn.workspace.root, value))
+    for name in documents:
+        path = os.path.normpath(f"{folder}/{name}")
+        if path != os.path.normpath(name):
+            turn.store_file(run_id, name, path, os.path.join(turn.workspace.root, name))
 
 
 def _require_trust(workspace: Workspace, definition: Definition, pipeline: str) -> None:

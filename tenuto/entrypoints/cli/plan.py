@@ -105,9 +105,7 @@ def plan(
     """
     from tenuto.core.budget import limits_of as own_limits
     from tenuto.core.budget import worst_case
-    from tenuto.core.pipeline.params import missing, values
     from tenuto.engine.attempt import define
-    from tenuto.engine.gates import refuse_no_files
     from tenuto.metrics import forecast, history
     from tenuto.workspace.settings import read_settings, time_limit
 
@@ -120,8 +118,7 @@ def plan(
     chosen = pipeline or settings.get("pipeline", "eight-step")
     given = params_of(workspace, chosen, param, params_file, ask=False)
     definition = define(chosen, workspace.root, given=given or None)["pipeline"]
-    params = values(chosen, definition["params"], given) if given or not missing(definition["params"], {}) else None
-    refuse_no_files(workspace.root, definition["params"], given, "--param")
+    params = _params(workspace.root, definition, given)
     switches = {**definition["switches"], **switches_of(approval, switch)}
     unknown = [name for name in switches if name not in definition["switches"]]
     if unknown:
@@ -161,6 +158,18 @@ def _read(path: Path) -> ReadPlan:
         raise BadInput("no-items", f"no item was found in {path}", "a plan lists its items, with ids and dependencies")
     waves, notes = _arranged(items)
     return {"items": items, "waves": waves, "notes": [*_messages(found["warnings"]), *notes]}
+
+
+def _params(root: str, definition: Pipeline, given: dict[str, object]) -> dict[str, ParamValue] | None:
+    """None: there are some that must be given, and nobody said any."""
+    from tenuto.core.pipeline.params import missing, values
+    from tenuto.engine.gates import refuse_no_files
+
+    if not given and missing(definition["params"], {}):
+        return None
+    params = values(definition["name"], definition["params"], given)
+    refuse_no_files(root, definition["params"], given, "--param")
+    return params
 
 
 def _explain(plan_file: str | None) -> Answer:
