@@ -25,6 +25,7 @@ PARTS = {
     "resume": "finding a run again, at 1,000 to 100,000 events and 40 to 4,000 attempts",
     "growth": "LIST, QUERY, RETRIEVE and memory at 100 to 10,000 runs, against bare indexes and reading files",
     "looks": "the inbox of 10,000 runs, a run of 2,000 attempts, a step into the past, the end of 200 MB of log",
+    "ui": "the pages over HTTP and in a browser: first bytes, first paint, a commit seen elsewhere, memory, idling",
     "definitions": "checking pipelines of 30 to 300 steps",
     "packs": "tokens of context packs, against the whole artifacts",
 }

@@ -37,12 +37,12 @@ WORDS = {
 }
 
 
-def _event(kind: str, at: int, **more: Any) -> Any:
+def event(kind: str, at: int, **more: Any) -> Any:
     return {"type": kind, "v": 2, "at": iso(START + at), "by": "bench", **more}
 
 
-def _begun(name: str, at: int) -> Any:
-    return _event(
+def begun(name: str, at: int) -> Any:
+    return event(
         "RunStarted",
         at,
         run=name,
@@ -60,10 +60,10 @@ def _begun(name: str, at: int) -> Any:
     )
 
 
-def _attempts(count: int) -> Iterator[Any]:
+def attempts(count: int) -> Iterator[Any]:
     for number_ in range(count):
         name = f"a-{number_}"
-        yield _event(
+        yield event(
             "AttemptDispatched",
             1000 * number_,
             attempt=name,
@@ -78,7 +78,7 @@ def _attempts(count: int) -> Iterator[Any]:
             reserved={"attempts": 1},
             extra={"seat": name},
         )
-        yield _event(
+        yield event(
             "AttemptFinished",
             1000 * number_ + 900,
             attempt=name,
@@ -93,17 +93,15 @@ def _attempts(count: int) -> Iterator[Any]:
         )
 
 
-def _many(workspace: Workspace) -> None:
+def many(workspace: Workspace) -> None:
     with workspace.journal.write() as tx:
         for count in range(RUNS):
-            ended = _event(
-                "Failed" if count == 7 else "Cancelled", count, reason="", step=None, error="e", context=None
-            )
-            events = [_begun(f"r{count}", count), *([ended] if count % 200 else [])]
+            ended = event("Failed" if count == 7 else "Cancelled", count, reason="", step=None, error="e", context=None)
+            events = [begun(f"r{count}", count), *([ended] if count % 200 else [])]
             tx.append(f"r{count}", 0, events, fold(events))
 
 
-def _one(workspace: Workspace, events: list[Any]) -> None:
+def one(workspace: Workspace, events: list[Any]) -> None:
     with workspace.journal.write() as tx:
         tx.append("r", 0, events, fold(events))
 
@@ -115,26 +113,26 @@ def _places() -> Iterator[dict[str, Callable[[], object]]]:
         for name in ("many", "wide", "long"):
             (place / name).mkdir()
             opened[name] = tenuto.open(str(git_repository(place / name)))
-        _many(opened["many"])
-        _one(opened["wide"], [_begun("r", 0), *_attempts(ATTEMPTS)])
-        _one(opened["long"], [_begun("r", 0), *(_event("Noted", at, text="n", extra={}) for at in range(1, EVENTS))])
-        log = place / "stdout"
-        _log(log)
+        many(opened["many"])
+        one(opened["wide"], [begun("r", 0), *attempts(ATTEMPTS)])
+        one(opened["long"], [begun("r", 0), *(event("Noted", at, text="n", extra={}) for at in range(1, EVENTS))])
+        stdout = place / "stdout"
+        log(stdout)
         wide, long, at = Runs(opened["wide"]), Runs(opened["long"]), iter(range(EVENTS - 1, 0, -37))
         long.page("r", EVENTS - 1)
-        size = os.path.getsize(log)
+        size = os.path.getsize(stdout)
         yield {
             "inbox": lambda: inbox_view(opened["many"]),
             "filter": lambda: inbox_view(opened["many"], status="failed"),
             "run": lambda: wide.page("r"),
             "past": lambda: long.page("r", next(at)),
-            "log": lambda: (log_part(str(log)), log_part(str(log), size - 65_536)),
+            "log": lambda: (log_part(str(stdout)), log_part(str(stdout), size - 65_536)),
         }
         for workspace in opened.values():
             workspace.journal.close()
 
 
-def _log(path: Path) -> None:
+def log(path: Path) -> None:
     line = b"what an agent program prints while it works, eighty characters or so a line\n"
     block = line * (1 << 14)
     with path.open("wb") as file:
@@ -147,9 +145,9 @@ def measure() -> Section:
     with _places() as works:
         for _ in range(ROUNDS):
             for name, work in works.items():
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 work()
-                times[name].append(time.perf_counter() - begun)
+                times[name].append(time.perf_counter() - started)
     return section(times)
 
 

@@ -87,7 +87,7 @@ def digits_page(what: str, address: str, fields: Sequence[tuple[str, str]], was_
     )
     wrong = band("bad", "cross", "Those were not the digits.", role="alert") if was_wrong else None
     body = h.div(class_="sheet entry")[h.h1["Is that you?"], wrong, h.p(class_="soft")[words], form]
-    return Page("Is that you?", "inbox", [Section("digits", body)])
+    return Page("Is that you?", "inbox", [Section("is-that-you", body)])
 
 
 def signing_page(run: str, decision: str, statement: str, fields: Sequence[tuple[str, str]]) -> Page:
@@ -116,4 +116,4 @@ def signing_page(run: str, decision: str, statement: str, fields: Sequence[tuple
         ],
         h.p[h.a(href=addresses.run(run))["Back to the run: nothing is decided yet"]],
     ]
-    return Page(f"Sign: {decision}", "runs", [Section("sign", h.div(class_="sheet signing")[body])])
+    return Page(f"Sign: {decision}", "runs", [Section("signing", h.div(class_="sheet signing")[body])])

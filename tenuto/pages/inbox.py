@@ -29,6 +29,9 @@ _NEEDS: dict[Need, State] = {
     "stalled": State("you", "alone", "should go on, and nobody drives it"),
     "failed": State("bad", "cross", "failed"),
 }
+_MOST_NEEDS = 50  # rows of the inbox
+_MOST_SHOWN = 10  # of the other groups
+_MOST_LISTED = 200
 _FILTERS = (
     ("", "all"),
     ("running", "running"),
@@ -49,7 +52,7 @@ def inbox_page(view: InboxView, site: Site) -> Page:
         [
             Section("finding", _find_form("", "")),
             Section("needs-you", _needs_you(view, site)),
-            Section("running", _group("Running", view["under_way"])),
+            Section("running", _running(view["under_way"])),
             Section("recent", _recent(view, addresses.RUNS)),
         ],
     )
@@ -62,7 +65,11 @@ def runs_page(view: InboxView) -> Page:
     unfinished = [*view["needs_you"], *view["under_way"]]
     known = {entry["run"] for entry in unfinished}
     entries = [*unfinished, *(entry for entry in view["recent"] if entry["run"] not in known)]
-    body: h.Node = h.ul(class_="list")[(_row(entry) for entry in entries)]
+    left = len(entries) - _MOST_LISTED
+    body: h.Node = [
+        h.ul(class_="list")[(_row(entry) for entry in entries[:_MOST_LISTED])],
+        h.p(class_="soft")[f"{left:,} more are not shown: look for words, or for a status."] if left > 0 else None,
+    ]
     if not entries:
         body = h.div(class_="sheet")[
             empty(
@@ -112,7 +119,8 @@ def _needs_you(view: InboxView, site: Site) -> h.Node:
         ]
     return [
         h.h1["Needs you ", h.small[str(len(entries))]],
-        h.ul(class_="list needs")[(_need(entry, site) for entry in entries)],
+        h.ul(class_="list needs")[(_need(entry, site) for entry in entries[:_MOST_NEEDS])],
+        _more(len(entries) - _MOST_NEEDS),
     ]
 
 
@@ -130,7 +138,7 @@ def _need(entry: InboxEntry, site: Site) -> h.Element:
         ]
     elif entry["needs"] == "stalled":
         aside = command(entry["driven"]["command"])
-    return h.li(class_=f"item {state.tone}", data_run=entry["run"])[
+    return h.li(class_=f"item {state.tone}")[
         mark(state.mark, state.words),
         h.a(".title", href=_where(entry))[asked],
         h.span(class_="more")[
@@ -149,10 +157,19 @@ def _where(entry: InboxEntry) -> str:
     return addresses.run(entry["run"]) + ("#card" if entry["needs"] not in (None, "failed", "stalled") else "")
 
 
-def _group(title: str, entries: Sequence[InboxEntry]) -> h.Node:
+def _running(entries: Sequence[InboxEntry]) -> h.Node:
     if not entries:
         return None
-    return [h.h2[title, h.small[str(len(entries))]], h.ul(class_="list")[(_row(entry) for entry in entries)]]
+    return [
+        h.h2["Running", h.small[str(len(entries))]],
+        h.ul(class_="list")[(_row(entry) for entry in entries[:_MOST_SHOWN])],
+        _more(len(entries) - _MOST_SHOWN),
+    ]
+
+
+def _more(left: int) -> h.Node:
+    """A page is bounded, however many runs there are."""
+    return h.p[f"and {left:,} more: ", h.a(href=addresses.RUNS)["all runs"]] if left > 0 else None
 
 
 def _recent(view: InboxView, more: str) -> h.Node:
@@ -160,7 +177,7 @@ def _recent(view: InboxView, more: str) -> h.Node:
         return None
     return [
         h.h2["Recent"],
-        h.ul(class_="list")[(_row(entry) for entry in view["recent"][:12])],
+        h.ul(class_="list")[(_row(entry) for entry in view["recent"][:_MOST_SHOWN])],
         h.p(class_="row-of")[
             h.a(".button", href=more)["All runs"],
             pills(
@@ -175,7 +192,7 @@ def _row(entry: InboxEntry) -> h.Element:
     refuted = entry["figures"]["refuted"] if entry["figures"] else 0
     words = f"{state.words}, {refuted} refuted" if refuted and state.tone == "well" else state.words
     progress = entry["progress"]
-    return h.li(class_=f"item {state.tone}", data_run=entry["run"])[
+    return h.li(class_=f"item {state.tone}")[
         mark(state.mark, words),
         h.a(".title", href=_where(entry))[entry["name"] or entry["run"]],
         h.span(class_="more")[

@@ -136,7 +136,9 @@ def moment(at: str | None, ago: bool = False) -> h.Node:
     month, _, day = rest.partition("-")
     known = year.isdigit() and month.isdigit() and 1 <= int(month) <= 12 and day.isdigit()
     shown = f"{int(day)} {months[int(month) - 1]} {clock[:5]}" if known else at
-    return h.time(datetime=at, title=f"{at[:19].replace('T', ' ')} UTC", data_ago="1" if ago else None)[shown]
+    if ago:
+        return h.time(datetime=at, data_ago="1")[shown]
+    return h.time(datetime=at, title=f"{at[:19].replace('T', ' ')} UTC")[shown]
 
 
 def clock(at: str) -> h.Element:

@@ -77,7 +77,7 @@ def run_page(view: RunPage, site: Site, shown: Sequence[GateFile] = (), asked: A
     waiting = None if view["is_past"] else card(view, site, shown, asked.level)
     sections = [
         Section("head", _heading(view, site)),
-        Section("card", [waiting, None if view["is_past"] else failure(view, site)]),
+        Section("asks", [waiting, None if view["is_past"] else failure(view, site)]),
         Section("facts", [_figures(view), _budget(view)]),
         Section("past", _past(run["run"], at, view["history"]["count"])),
         Section("score", _score(view, asked.window)),

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import tenuto
 from tenuto.encoding import digest
-from tests.web.grounds import RUN, Served, copied, program, run_of
+from tests.web.grounds import RUN, Served, program, run_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -238,53 +237,6 @@ def test_a_server_that_was_started_anew_asks_for_its_new_code_and_catches_up(roo
         come_in(page, second)
         page.goto(f"{second.address}/runs/{RUN}")
         page.locator(APPROVE).first.wait_for(state="detached")
-
-
-# ---- hostile text
-
-CORPUS = [
-    "<script>window.pwned=1</script>",
-    "<img src=http://evil.example:9/x onerror=window.pwned=1>",
-    '"><svg onload=window.pwned=1>',
-    "'><iframe srcdoc='<script>parent.pwned=1</script>'>",
-    "javascript:window.pwned=1",
-    "[x](javascript:window.pwned=1)",
-    "![x](http://evil.example:9/y.png)",
-    "<a href='data:text/html,<script>opener.pwned=1</script>'>x</a>",
-    "<style>@import url(http://evil.example:9/z.css);</style>",
-    "<meta http-equiv=refresh content='0;url=http://evil.example:9/'>",
-    "<base href=http://evil.example:9/>",
-    "</title><script>window.pwned=1</script>",
-    "\u202egnp.exe \u0007 \u001b]8;;http://evil.example:9\u001b\\x",
-    "<form action=http://evil.example:9/><button>approve</button></form>",
-]
-
-
-def test_hostile_text_is_text_on_every_page_and_nothing_leaves(made: Path, tmp_path: Path, page: Page) -> None:
-    root = copied(made, tmp_path / "repo")
-    text = "\n\n".join(CORPUS)
-    workspace = tenuto.open(str(root))
-    with workspace.turn() as turn:
-        for number, words in enumerate(CORPUS):
-            turn.do(RUN, {"do": "Note", "text": words})
-            turn.store(RUN, f"x{number}.md", f"docs/dark-mode/x{number}.md", text.encode())
-    workspace.journal.close()
-    assert program(root, "run", CORPUS[0] + CORPUS[2], "--pipeline", "gated", "--start-only").returncode == 0
-    left: list[str] = []
-    with Served(root) as server:
-        page.on("request", lambda request: None if request.url.startswith(server.address) else left.append(request.url))
-        page.on("dialog", lambda dialog: left.append("dialog"))
-        come_in(page, server)
-        paths = ["/", "/runs", f"/runs/{RUN}", f"/runs/{RUN}/artifacts/x0.md", "/compare", "/figures"]
-        for path in paths:
-            page.goto(server.address + path)
-            page.locator("main").wait_for()
-            assert page.evaluate("() => window.pwned") is None, path
-            assert page.locator("main script, main iframe, main style, main base, main img").count() == 0, path
-            assert (
-                page.locator("main a[href^='javascript:'], main a[href^='data:'], main form[action^=http]").count() == 0
-            )
-    assert not left
 
 
 def test_the_digest_of_a_section_is_what_the_page_says(server: Served, page: Page) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tenuto.core.status import RESTING
+from tests.support.trusting import trust
 from tests.web.grounds import FORM, ROOT, RUN, Served, copied, make, program, run_of
 
 CARD = f"/runs/{RUN}/answer"
@@ -283,18 +285,7 @@ def test_leaving_ends_the_session(served: Served) -> None:
     assert served.ask("/").status == 303
 
 
-# ---- a look changes nothing
-
-
-def test_no_look_changes_a_table_or_a_file(served: Served) -> None:
-    before = state(served.root)
-    paths = ["/", "/runs", "/compare", "/figures", "/figures.csv", "/machine", "/in", "/live", "/static/tenuto.css"]
-    for inner in ("", "?at=3", "?parts&have=x:y", "/attempts/draft-1-designer-1", "/artifacts/design.md"):
-        paths.append(f"/runs/{RUN}{inner}")
-    paths += [f"/runs/{RUN}/raw/design.md", f"/runs/{RUN}/attempts/draft-1-designer-1/log", CARD, f"/runs/{RUN}/seen"]
-    for path in paths:
-        served.ask(path, method="HEAD" if path == "/live" else "GET")
-    assert state(served.root) == before
+# ---- what there is
 
 
 def state(root: Path) -> dict[str, str]:
@@ -325,6 +316,29 @@ def test_a_secret_stands_in_no_page_stream_or_refusal(made: Path, tmp_path: Path
         assert late.status == 409 and "[secret]" in late.text
         for spelled in (secret, "9f8e7d"):
             assert spelled not in late.text and spelled not in unescape(late.text)
+
+
+def test_a_secret_is_masked_in_pages_downloads_and_the_stream(made: Path, tmp_path: Path) -> None:
+    secret = "k3y-9f8e7d-k3y-9f8e7d"  # which may be the name of a run
+    root = copied(made, tmp_path / "repo")
+    (root / ".tenuto/config.yaml").write_text("agent: scripted:answers.yaml\nsecrets: [MY_KEY]\n")
+    trust(root)
+    (kept,) = root.rglob("draft-1-designer-1/1/stdout")
+    kept.write_text(f"line\nthe key is {secret}\n" * 40_000)
+    attempt = f"/runs/{RUN}/attempts/draft-1-designer-1"
+    with Served(root, MY_KEY=secret) as server:
+        server.enter()
+        with socket.create_connection(("127.0.0.1", server.port)) as stream:
+            ask = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.session}\r\n\r\n"
+            stream.sendall(ask.encode())
+            told = stream.recv(1 << 16)
+            assert program(root, "run", secret, "--pipeline", "gated", "--start-only").returncode == 0
+            while b'"version"' not in told:
+                told += stream.recv(1 << 16)
+            assert secret.encode() not in told and b"[secret]" in told
+        for path in ("/", "/runs", f"{attempt}?of=output", f"{attempt}?of=output&find=key", f"{attempt}/log?of=output"):
+            text = unescape(server.ask(path).text)
+            assert secret not in text and ("[secret]" in text or "output" not in path), path
 
 
 def test_a_secret_that_is_declared_while_the_server_runs_is_masked_from_then_on(root: Path) -> None:

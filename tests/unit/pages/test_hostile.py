@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import tenuto.pages
 from tenuto.pages import addresses, documents
+from tenuto.pages.door import digits_page, refusal_page, signing_page
 from tenuto.pages.inbox import inbox_page, runs_page
 from tenuto.pages.page import Page, Section, document, file_document
 from tenuto.pages.run import Asked, run_page
@@ -86,6 +88,22 @@ def test_hostile_text_in_every_field_is_text_on_every_page(number: int) -> None:
         assert complaints(html) == []
         assert "<script>" not in html and "\u202e" not in html and "\x1b" not in html and "\x00" not in html
         html.encode()  # half a character does not get this far
+
+
+def test_the_lists_are_bounded_however_many_runs_wait_or_run() -> None:
+    many = inbox(needs_you=[entry(needs="gate")] * 10_000, under_way=[entry(status="running")] * 10_000)
+    for page in (inbox_page(many, SITE), runs_page(many)):
+        html = document(page, SITE)
+        assert len(html) < 200_000 and re.search(r"(9,9\d\d|19,8\d\d) more", html), "and it says how many are left out"
+
+
+def test_no_id_stands_twice_on_a_page() -> None:
+    """A label, a key or a link that leads to an id would lead to the wrong one."""
+    fields = [("gate", "g")]
+    door = [digits_page("approve", "/a", fields, was_wrong=True), signing_page("r", "approve", "words", fields)]
+    for page in [*pages("words"), *door, refusal_page(409, "late", "too late", "look again", "kept")]:
+        ids = re.findall(r'\sid="([^"]*)"', document(page, SITE))
+        assert len(ids) == len(set(ids)), sorted(one for one in set(ids) if ids.count(one) > 1)
 
 
 def test_the_rule_sees_what_it_is_there_for() -> None:
