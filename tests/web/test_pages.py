@@ -37,6 +37,7 @@ def test_inbox_to_decision_by_keyboard_alone(served: Served, page: Page) -> None
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/runs/{RUN}*")
     page.keyboard.press("a")
+    assert page.evaluate("document.activeElement.id") == "card"
     wanted = "document.activeElement.value === 'approve'"
     for _ in range(60):
         if page.evaluate(wanted):

@@ -237,10 +237,10 @@ document.addEventListener("tenuto:fresh", (event) => {
   needs = now;
   moments();
 });
-document.addEventListener("tenuto:replaced", () => { moments(); follow(); });
-const follow = () => $$(".log[data-follow]").forEach((log) => (log.scrollTop = log.scrollHeight));
+document.addEventListener("tenuto:replaced", (event) => { moments(); follow(event.target); });
+const follow = (from) => $$(".log[data-follow]", from).forEach((log) => (log.scrollTop = log.scrollHeight));
 
 moments();
 offer();
 setInterval(moments, 30000);
-follow();
+follow(document);
