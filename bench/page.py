@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sqlite3
 import subprocess
 from datetime import UTC, datetime
@@ -34,8 +33,9 @@ it has none of the rules, no recovery and no files to keep. The peers are instal
 
 def write(sections: list[Section]) -> Path:
     lines = [HEAD.format(when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), machine=machine())]
-    shutil.rmtree(PLOTS, ignore_errors=True)
-    PLOTS.mkdir(parents=True)
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    for plot in PLOTS.glob("*.svg"):  # beside them lies the list of marked documents
+        plot.unlink()
     figures = [figure for section in sections for figure in section.figures]
     overview = to_targets(figures)
     (PLOTS / overview.file).write_text(draw(overview))

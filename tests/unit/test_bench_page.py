@@ -47,7 +47,12 @@ def test_a_missed_target_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(page, "PAGE", tmp_path / "performance.md")
     monkeypatch.setattr(page, "PLOTS", tmp_path / "performance")
     late, early, counted = Figure("late", 2.004, 2.0), Figure("early", 1.5, 2.0, "ms"), Figure("lost", 0, 0, "")
+    page.PLOTS.mkdir()
+    (page.PLOTS / "documents.json").write_text("[]")
+    (page.PLOTS / "gone.svg").write_text("<svg/>")
     page.write([section(late, early, counted)])
+    assert (page.PLOTS / "documents.json").exists(), "what is measured lies beside the plots"
+    assert not (page.PLOTS / "gone.svg").exists()
     rows = {
         cells[1].strip(): cells[-2].strip()
         for line in page.PAGE.read_text().splitlines()

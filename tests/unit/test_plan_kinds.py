@@ -31,6 +31,8 @@ EXPECTED: dict[str, tuple[str, str]] = {
     ),
     "mermaid": ("T1 T2<T1 T3<T1 T4<T3 T5<T2+T4", ""),
     "checklist": ("T001@1 T002@1 T003@2 T004@2<T003+T002 T005@3", "phases ticked"),
+    "one-annotated": ("T001 T002<T001 T003<T001+T002", "ticked"),
+    "italian": ("01-schema@1 02-modello@1 3@2<02-modello 4@2<01-schema+02-modello", ""),
     "nested-numbers": ("1 2.1 2.2<2.1 3.1 3.2<2.2+3.1 4<3.1+3.2", ""),
     "german": ("1@1 2@2<1 3@3<1+2 4@1", ""),
     "french": ("01-modele@1 02-schema@1 03-service@2<01-modele+02-schema 04-doc@3<03-service", ""),

@@ -163,8 +163,11 @@ class _Reading:
     def _groups(self, own: list[Mention]) -> list[Group]:
         """What the plan lists, by the surest notation that it uses; each with its own file."""
         found = self.found
+        lists = {mention.block for mention in found.mentions if mention.kind == "list"}
+        # Where one entry of a checklist is an item, all of its entries with an id are.
+        beside = [mention for mention in found.boxed if mention.block in lists]
         listed = (
-            found.mentions
+            sorted([*found.mentions, *beside], key=lambda mention: mention.line)
             or found.boxed
             or self._noted(self._from_wave_notes())
             or self._noted(read_records(self.text))

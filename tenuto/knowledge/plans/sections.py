@@ -323,11 +323,15 @@ class _Reader:
             self.out.note(number, what, value if value in own else "the order of the waves says that already")
 
     def _heading_item(self, block: Heading) -> None:
-        name, title = split_id(block.text)
+        bare, notes = split_notes(plain(block.text))
+        name, title = split_id(bare)
         mention = self._mention(name, title, "heading", block)
         mention.stem = stem_of(block.text)
         if dropped_by_title(block.text):
             mention.dropped = f"line {block.number} says so"
+        for role, value in notes:
+            set_field(mention, role, value, block.number)
+            self.out.note(block.number, role, value, mention)
         self.owner = (mention, block.level)
         # Under a wave, or where tasks were announced, every heading with a number is one.
         announced = self.wave is not None or self.tasks is not None
