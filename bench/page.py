@@ -34,8 +34,8 @@ it has none of the rules, no recovery and no files to keep. The peers are instal
 def write(sections: list[Section]) -> Path:
     lines = [HEAD.format(when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), machine=machine())]
     PLOTS.mkdir(parents=True, exist_ok=True)
-    for plot in PLOTS.glob("*.svg"):  # beside them lies the list of marked documents
-        plot.unlink()
+    for picture in PLOTS.glob("*.svg"):  # beside them lies the list of marked documents
+        picture.unlink()
     figures = [figure for section in sections for figure in section.figures]
     overview = to_targets(figures)
     (PLOTS / overview.file).write_text(draw(overview))

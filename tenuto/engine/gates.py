@@ -517,12 +517,13 @@ def answer_question(workspace: Workspace, name: str, text: str) -> Run:
 
 def command(workspace: Workspace, name: str, asked: Command) -> Run:
     """Pause, resume, cancel, retry a step, raise a limit: asked by a person, decided by core."""
+    what = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in asked["do"]).strip()
     if asked["do"] in _HARMLESS:
-        refuse_agents(workspace.caller, asked["do"].lower(), harmless=True)
+        refuse_agents(workspace.caller, what, harmless=True)
     else:
         require_person(
             workspace.caller,
-            asked["do"].lower(),
+            what,
             f"tenuto {'retry' if asked['do'] == 'RetryStep' else 'resume'} {name} ...",
         )
     with workspace.turn() as turn:

@@ -147,7 +147,8 @@ def _options(words: list[str]) -> tuple[list[str], bool, str]:
 
 def _refuse_option(rest: list[str]) -> None:
     """An option that is none, before a command or behind one that is given as one argument."""
-    word = rest[0] if rest[0].startswith("--") else rest[-1] if len(rest) > 1 and " " in rest[0] else ""
+    behind = [word for word in rest[1:] if word.startswith("--") and " " not in word] if " " in rest[0] else []
+    word = rest[0] if rest[0].startswith("--") else next(iter(behind), "")
     if rest[-1] == "--content-file":
         raise BadInput("usage", "--content-file needs a file: --content-file FILE, or - for standard input")
     if word.startswith("--") and " " not in word:

@@ -256,6 +256,16 @@ def test_what_is_piped_in_beside_a_context_command_is_not_dropped(words: list[st
     assert contents(tmp_path / "docs") == before
 
 
+@pytest.mark.parametrize("words", [["PAUSE reason: r", "--content-fle", "x"], ["LIST", "--jsn"], ["--jsn", "LIST"]])
+def test_an_option_that_context_does_not_know_is_no_part_of_the_text(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert piped(tmp_path, "", "INIT task: t")[0] == 0
+    before = contents(tmp_path / "docs")
+    status, out = piped(tmp_path, "", *words)
+    assert status == 1 and "Unknown option: --" in out
+    assert contents(tmp_path / "docs") == before
+
+
 def test_a_store_without_content_and_a_call_without_words_take_what_is_piped_in(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     assert piped(tmp_path, "INIT task: t\nSTART_PHASE phase: architect\n")[0] == 0

@@ -50,6 +50,7 @@ def test_every_command_is_refused_and_nothing_is_written(waiting: Stage) -> None
     for words in WAYS:
         done = program(waiting.root, words, CLAUDECODE="1")
         assert done.returncode in (1, 4) and "only a person can" in done.stdout + done.stderr, (words, done)
+        assert "retrystep" not in done.stderr
     assert waiting.workspace.load("dark-mode")["version"] == before
     assert program(waiting.root, WAYS[3]).returncode == 0, "for a person it is one command"
 

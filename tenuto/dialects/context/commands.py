@@ -176,6 +176,8 @@ def perform(context: Context, request: Request, content_file: str = "") -> Json:
     """A request carried out: the record of its command, with the command's name."""
     values, content = request["values"], request["content"]
     name = request["command"]
+    for key in request["empty"]:
+        context.workspace.warn(f"{key} has no value, so it counts as not given")
     if request["doubt"]:
         key = request["doubt"].partition(":")[0]
         context.workspace.warn(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         values: dict[str, str]
         content: str | None  # None: there was no content key
         doubt: str  # what may have been meant as a key and is part of a free text; empty where nothing is
+        empty: list[str]  # keys without a value
 
     class Form(TypedDict):
         """How a command is written."""
@@ -240,11 +241,16 @@ def parse(text: str) -> Request:
             if key == "decision" or (key == "for_phase" and "needs" in values):
                 continue  # the command itself has an answer for these
             raise wrong(f"Missing required parameter: {key}. Usage: {form['usage']}")
+    if values.get("task") == "":
+        raise wrong(
+            f"Missing value: task. Name the task, or leave task: out for the current one. Usage: {form['usage']}"
+        )
     return {
         "command": name,
         "values": {key: value for key, value in values.items() if value},
         "content": content,
         "doubt": _doubt(form, rest) if free and content is None else "",
+        "empty": [key for key in values if not values[key] and key not in form["required"]],
     }
 
 
@@ -259,18 +265,13 @@ def is_whole(text: str) -> bool:
     given = {key: start for key, _, start in marks}
     if rest[: marks[0][1] if marks else len(rest)].strip(_SKIPPED):
         given.setdefault(form["keys"][0], 0)
-    if name == "STORE" and "content" not in given and "graduate" not in rest.lower():
-        return False
-    return all(key in given for key in form["required"])
+    return not lacks_content(text) and all(key in given for key in form["required"])
 
 
 def lacks_content(text: str) -> bool:
     """Whether it is a STORE whose content is not in it."""
-    try:
-        name, rest = _command_name(unwrap(text))
-    except BadInput:
-        return False
-    return name == "STORE" and not find_content(unwrap(text))[1] and "graduate" not in rest.lower()
+    text = unwrap(text)
+    return _name_in(text) == "STORE" and not find_content(text)[1] and "graduate" not in text.lower()
 
 
 def goes_on(head: str, line: str) -> bool:
@@ -293,7 +294,12 @@ def _refuse_loose(name: str, loose: str, has_first: bool) -> None:
         is_key = is_option or (key.isidentifier() and key.islower() and (word == f"{key}:" or word[len(key)] == "="))
         if (is_key and first not in form["text"]) or (key and _near_key(name, key)):
             raise _unknown(name, word if is_option else key)
-    if has_first or name in _NO_LOOSE_WORDS or (loose[0] in "{[" and first not in (*form["text"], *_LISTS)):
+    if (
+        has_first
+        or name in _NO_LOOSE_WORDS
+        or loose[0] == "{"
+        or (loose[0] == "[" and first not in (*form["text"], *_LISTS))
+    ):
         raise wrong(f"Unexpected text: {loose}. Usage: {form['usage']}")
 
 

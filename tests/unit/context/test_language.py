@@ -143,6 +143,9 @@ REFUSED = {
     "INIT task: foo --mode poc": "Unknown option: --mode. Did you mean mode:?",
     "INIT task: foo mdoe: poc": "Unknown parameter: mdoe. Did you mean mode:?",
     'START_PHASE {"phase": "b8"}': 'Unexpected text: {"phase": "b8"}. Usage: START_PHASE phase',
+    'PAUSE {"reason": "b8"}': 'Unexpected text: {"reason": "b8"}. Usage: PAUSE reason',
+    "SUMMARY task:": "Missing value: task. Name the task, or leave task: out for the current one.",
+    "PAUSE task: reason: it broke": "Missing value: task.",
     'START_PHASE phase: {"name": "b8"}': 'Unexpected JSON: {"name": "b8"}. Usage',
     "START_PHASE phse: a": "Unknown parameter: phse. Did you mean phase:?",
     "START_PHASE --phase a": "Unknown option: --phase. Did you mean phase:?",
@@ -243,6 +246,11 @@ def test_no_key_inside_a_free_text_redirects_a_command(words: str, name: str, da
     head = " ".join(f"{one}: {value}" for one, value in before.items())
     values = parse(f"{name} {head} {key}: x {words} {inside}: other {words}")["values"]
     assert {one: values[one] for one in before} == before
+
+
+def test_a_key_without_a_value_is_named() -> None:
+    assert parse("METRICS format: json filter:")["empty"] == ["filter"]
+    assert parse("METRICS format: json")["empty"] == []
 
 
 def test_what_may_have_been_meant_as_a_key_is_named() -> None:
