@@ -286,6 +286,8 @@ def _refuse_loose(name: str, loose: str, has_first: bool) -> None:
     """Text behind a command's name stands for its first key, unless it is a mistyped key, an option, or JSON."""
     form = COMMANDS[name]
     first, word = form["keys"][0], loose.split()[0]
+    if loose[0] == "{":
+        raise wrong(f"Unexpected text: {loose}. Usage: {form['usage']}")
     if word.lower() == first and len(loose.split()) > 1:
         raise wrong(f"Missing colon after {first}: {loose}. Usage: {form['usage']}")
     key = word.lstrip("-").partition("=")[0].partition(":")[0]
@@ -294,12 +296,7 @@ def _refuse_loose(name: str, loose: str, has_first: bool) -> None:
         is_key = is_option or (key.isidentifier() and key.islower() and (word == f"{key}:" or word[len(key)] == "="))
         if (is_key and first not in form["text"]) or (key and _near_key(name, key)):
             raise _unknown(name, word if is_option else key)
-    if (
-        has_first
-        or name in _NO_LOOSE_WORDS
-        or loose[0] == "{"
-        or (loose[0] == "[" and first not in (*form["text"], *_LISTS))
-    ):
+    if has_first or name in _NO_LOOSE_WORDS or (loose[0] == "[" and first not in (*form["text"], *_LISTS)):
         raise wrong(f"Unexpected text: {loose}. Usage: {form['usage']}")
 
 
