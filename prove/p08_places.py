@@ -32,7 +32,7 @@ from prove.outward import STANDING, SWAPPER, attack
 from prove.outward import SWAPPED as SWAPPED_IN_TREES
 from prove.scenes import words as words_of
 from tenuto.errors import TenutoError
-from tenuto.workspace.settings import init_repository
+from tenuto.workspace.config_file import init_repository
 
 FULL, SAMPLE = (
     (10_000, 300, 60, 8),

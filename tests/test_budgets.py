@@ -57,16 +57,19 @@ HOT = (
     "workspace",
 )
 HOT_ENTRIES = ("entrypoints/hook.py", "entrypoints/launch.py")
-# Hot folders' modules that no hook imports: types only, git as a program, copies of whole folders; and a server's
-# journal, whose driver costs what it costs where a journal is there.
+# Hot folders' modules that no hook imports: types only, git as a program, copies of whole folders, files of settings;
+# and a server's journal, whose driver costs what it costs where a journal is there.
 COLD = {
     "core/pipeline/records.py",
     *(f"core/records/{path.name}" for path in (PACKAGE / "core" / "records").glob("*.py")),
     *(f"stores/postgres/{path.name}" for path in (PACKAGE / "stores" / "postgres").glob("*.py")),
     "files/copies.py",
     "files/git.py",
+    "files/git_remote.py",
     "files/git_start.py",
     "files/git_state.py",
+    "workspace/config_file.py",
+    "workspace/shared.py",
 }
 
 WATCH = """

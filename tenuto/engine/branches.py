@@ -120,7 +120,8 @@ def _checks(run: Run) -> list[str]:
         for name, attempt in run["attempts"].items()
         for check in attempt["receipt"].get("checks", [])
     ]
-    return ["", "## Checks the engine ran itself", "", *found] if found else []
+    none = ["- none: neither build nor tests were run by the engine"]
+    return ["", "## Checks the engine ran itself", "", *(found or none)]
 
 
 def _false_claims(run: Run) -> list[str]:

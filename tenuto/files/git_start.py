@@ -5,7 +5,7 @@
     repository_of(root)          where git's own files lie for a folder; None where there is no repository
     is_allowed(root, name)       may this filter of the user's run? (git-filters, see below)
 
-Only files/git.py calls this.
+Only files/git.py and files/git_remote.py call this.
 
 The repository's own configuration can name programs (fsmonitor, filters, drivers of diff and merge, hooks, helpers,
 included files), and every agent can write to it. The user's configuration can, too, and an agent of the same user can
@@ -17,7 +17,8 @@ with every version of git; these lists do not.
 
 A filter of the user's (git-lfs, git-crypt) runs only if it stands in a file of their own, outside every repository:
 `git-filters` in the folder `tenuto` of the user's settings (~/.config), in the form of git's own settings. Of that file
-nothing but filters is taken.
+nothing but filters is taken. Beside it lies `git-remotes`: what reaches another machine takes credential helpers,
+proxies, other addresses and another ssh from there, and nothing else.
 
 GIT_DIR and GIT_WORK_TREE are told, too: git looks for no repository of its own, and a repository that belongs to
 somebody else (a folder mounted into a container) is read as any other, since nothing of it can run.
@@ -43,6 +44,7 @@ OUT_OF_TIME = 124  # the status where it took too long
 _LONGEST = 900.0  # seconds, where nothing else is said: whatever git waits for there is not coming
 NO_REPOSITORY = 128  # git's own, where there is no repository
 FILTERS = "git-filters"
+REMOTES = "git-remotes"
 
 _ALWAYS = tuple(
     word
@@ -76,12 +78,16 @@ _PROGRAMS = ("PAGER", "EDITOR", "VISUAL", "SSH_ASKPASS")
 _OF_REPOSITORY = re.compile(
     r"core\.(repositoryformatversion|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol|bigfilethreshold"
     r"|sparsecheckout|sparsecheckoutcone)|index\.sparse|extensions\.(?!worktreeconfig$)[a-z]+"
-    r"|(user|author|committer)\.(name|email)|remote\..+\.(url|fetch|promisor|partialclonefilter)"
+    r"|(user|author|committer)\.(name|email)|remote\..+\.(url|pushurl|fetch|promisor|partialclonefilter)"
 )
 _OF_USER = re.compile(
     r"core\.(autocrlf|eol|excludesfile|precomposeunicode)|init\.defaultbranch|(user|author|committer)\.(name|email)"
 )
 _OF_FILTERS = re.compile(r"filter\..+\.(clean|smudge|process|required)")
+_OF_REMOTES = re.compile(
+    r"credential(\..+)?\.(helper|username|usehttppath)|url\..+\.(insteadof|pushinsteadof)"
+    r"|http(\..+)?\.(proxy|sslcainfo)|core\.sshcommand|ssh\.variant"
+)
 _OWN = ("config", "config.worktree", "hooks", "info")  # entries of a common directory that the stand-in has of its own
 
 
@@ -212,11 +218,15 @@ def _taken_over(path: str, wanted: re.Pattern[str], tree: str) -> str:
     """Of one file of settings, what git is told, as a file of settings. No included file is read."""
     if not os.path.isfile(path):
         return ""
+    return "".join(_setting(entry) for entry in _entries(path, tree) if wanted.fullmatch(entry.partition("\n")[0]))
+
+
+def _entries(path: str, tree: str) -> list[str]:
     words = ("config", "--file", path, "--no-includes", "--list", "-z")
     listed = _run("/", _environment(tree, {}), words)[0]
     if listed.status != 0:
         raise Refused("git-failed", f"git cannot read {path}: {listed.errors}", "correct it, and run again", path=path)
-    return "".join(_setting(entry) for entry in listed.out.split("\0") if wanted.fullmatch(entry.partition("\n")[0]))
+    return listed.out.split("\0")
 
 
 def _users_settings(repository: Repository, place: str) -> str:
@@ -286,20 +296,41 @@ def ignored_by_user(root: str) -> str:
 
 def filters_file() -> str:
     """Outside every repository: where the user's own settings lie."""
+    return _own_file(FILTERS)
+
+
+def remotes_file() -> str:
+    return _own_file(REMOTES)
+
+
+def _own_file(name: str) -> str:
     home = os.environ.get("HOME", "/")
-    return f"{os.environ.get('XDG_CONFIG_HOME') or f'{home}/.config'}/tenuto/{FILTERS}"
+    return f"{os.environ.get('XDG_CONFIG_HOME') or f'{home}/.config'}/tenuto/{name}"
 
 
 def _filters(tree: str) -> str:
-    path = filters_file()
+    return _taken_over(filters_file(), _OF_FILTERS, tree) if _is_own(filters_file()) else ""
+
+
+def remote_words(tree: str) -> list[str]:
+    """For a call that reaches another machine: the settings in the user's own file, as words of the command line."""
+    path = remotes_file()
+    if not _is_own(path):
+        return []
+    entries = [entry.partition("\n") for entry in _entries(path, tree)]
+    return [word for key, _, value in entries if _OF_REMOTES.fullmatch(key) for word in ("-c", f"{key}={value}")]
+
+
+def _is_own(path: str) -> bool:
+    """False where it is not there."""
     try:
         found = os.lstat(path)
     except OSError:
-        return ""
+        return False
     if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
         message = f"{path} names programs that git may run, and others could have written it"
         raise Refused("filters-not-safe", message, f"it must be a file of yours: chmod go-w {path}", path=path)
-    return _taken_over(path, _OF_FILTERS, tree)
+    return True
 
 
 def is_allowed(root: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The agents' roles: Markdown with front matter, found in four places and read as one thing.
+"""The agents' roles: Markdown with front matter, found in six places and read as one thing.
 
     find("researcher", root)            -> Role
     instructions(role, "synthesis")     -> the text an agent gets: the role without its other modes
@@ -6,6 +6,8 @@
 
 Places, in this order unless the caller gives another:
     tenuto    .tenuto/roles/NAME.md             the repository's own; these override everything
+    shared    roles/NAME.md                     of the repositories that this one uses (sources.py)
+    user      ~/.config/tenuto/roles/NAME.md
     shipped   tenuto/roles/NAME.md
     claude    .claude/agents/NAME.md            agents of Claude Code and of plugins
     github    .github/agents/NAME.agent.md      agents of Copilot
@@ -28,7 +30,8 @@ from tenuto.core.pipeline.records import Role, Terms
 from tenuto.core.pipeline.values import did_you_mean
 from tenuto.core.status import VERDICTS
 from tenuto.errors import BadInput, NotFound
-from tenuto.knowledge import definitions
+from tenuto.knowledge import plain_data
+from tenuto.knowledge.sources import origins
 
 COMMAND: Role = {
     "name": "command",
@@ -49,8 +52,8 @@ FOLDERS = {
     "claude": Path(".claude") / "agents",
     "github": Path(".github") / "agents",
 }
-ENDINGS = {"tenuto": ".md", "shipped": ".md", "claude": ".md", "github": ".agent.md"}
-ORDER = ("tenuto", "shipped", "claude", "github")
+ENDINGS = {"tenuto": ".md", "shared": ".md", "user": ".md", "shipped": ".md", "claude": ".md", "github": ".agent.md"}
+ORDER = ("tenuto", "shared", "user", "shipped", "claude", "github")
 _MODE = re.compile(r"## Mode: *(\S+) *$")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
@@ -61,9 +64,9 @@ def find(name: str, root: Path | None = None, order: tuple[str, ...] = ORDER) ->
     wanted = plain if colon and origin in ORDER else name
     names.check(wanted, "role")
     for place in places:
-        folder = _folder(place, root)
-        if folder is not None and (folder / (wanted + ENDINGS[place])).is_file():
-            return read(folder / (wanted + ENDINGS[place]), place)
+        for folder in _folders(place, root):
+            if (folder / (wanted + ENDINGS[place])).is_file():
+                return read(folder / (wanted + ENDINGS[place]), place)
     known = list(modes(root, order))
     raise NotFound("no-role", f"there is no role '{name}'", did_you_mean(wanted, known))
 
@@ -95,8 +98,8 @@ def available(root: Path | None = None, order: tuple[str, ...] = ORDER) -> list[
 
 
 def read(path: Path, origin: str = "tenuto") -> Role:
-    if path.stat().st_size > definitions.LARGEST:
-        raise BadInput("too-large", f"{path} is larger than {definitions.LARGEST // 1024} KB", "shorten it")
+    if path.stat().st_size > plain_data.LARGEST:
+        raise BadInput("too-large", f"{path} is larger than {plain_data.LARGEST // 1024} KB", "shorten it")
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as wrong:
@@ -142,26 +145,32 @@ def instructions(role: Role, mode: str = "") -> str:
 # ---- reading ---------------------------------------------------------------------------------------
 
 
-def _folder(place: str, root: Path | None) -> Path | None:
-    return SHIPPED if place == "shipped" else root / FOLDERS[place] if root else None
+def _folders(place: str, root: Path | None) -> list[Path]:
+    match place:
+        case "shipped":
+            return [SHIPPED]
+        case "shared" | "user":
+            return [one.folder / "roles" for one in origins(root) if one.kind == place]
+        case _:
+            return [root / FOLDERS[place]] if root else []
 
 
 def _files(root: Path | None, order: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     for place in order:
-        folder = _folder(place, root)
-        for path in sorted(folder.glob("*" + ENDINGS[place])) if folder else ():
-            if path.is_file():
-                yield place, path
+        for folder in _folders(place, root):
+            for path in sorted(folder.glob("*" + ENDINGS[place])):
+                if path.is_file():
+                    yield place, path
 
 
-def _front_matter(head: str, path: Path, foreign: bool) -> definitions.Source:
+def _front_matter(head: str, path: Path, foreign: bool) -> plain_data.Source:
     try:
-        source = definitions.read_yaml(head, str(path), first_line=2)
+        source = plain_data.read_yaml(head, str(path), first_line=2)
     except BadInput:
         if not foreign:
             raise
         # Other programs take descriptions with colons and examples that are no YAML. So do we.
-        source = definitions.Source(str(path))
+        source = plain_data.Source(str(path))
         pairs = (line.partition(":") for line in head.splitlines() if re.match(r"[\w-]+:", line))
         source.data = {key: value.strip().strip("\"'") for key, _, value in pairs}
     if source.data is None:
@@ -171,7 +180,7 @@ def _front_matter(head: str, path: Path, foreign: bool) -> definitions.Source:
     return source
 
 
-def _role(source: definitions.Source, body: str, path: Path, origin: str, foreign: bool) -> Role:
+def _role(source: plain_data.Source, body: str, path: Path, origin: str, foreign: bool) -> Role:
     data: dict[str, object] = dict(source.data) if isinstance(source.data, dict) else {}
     stem = path.name[: -len(ENDINGS[origin])]
     reader = _Reader(source, data)
@@ -207,7 +216,7 @@ def _open_terms() -> Terms:
 
 
 class _Reader:
-    def __init__(self, source: definitions.Source, data: dict[str, object]) -> None:
+    def __init__(self, source: plain_data.Source, data: dict[str, object]) -> None:
         self.source = source
         self.data = data
 

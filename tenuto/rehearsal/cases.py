@@ -35,7 +35,7 @@ from tenuto.core.pipeline.values import View, kind_of
 from tenuto.core.records.run import Json
 from tenuto.core.status import EVERY
 from tenuto.errors import BadInput, NotFound
-from tenuto.knowledge import definitions
+from tenuto.knowledge import definitions, plain_data
 
 _SHARED = ("request", "files", "checks", "answers")
 _TOP = ("pipeline", *_SHARED, "cases")
@@ -88,7 +88,7 @@ def file_for(pipeline: Path) -> Path:
 def read_cases(path: Path) -> TestFile:
     if not path.is_file():
         raise NotFound("no-cases", f"there is no file {path}", "tenuto pipeline test --help shows what stands in one")
-    source = definitions.source_of(path)
+    source = plain_data.source_of(path)
     problems: list[Problem] = []
     view = View(source.data, (), problems)
     found = _read(view, path) if view.is_mapping("a file of cases", _TOP) else None

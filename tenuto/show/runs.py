@@ -20,7 +20,7 @@ from tenuto.show.views import ArtifactView, RunView, artifact_view, run_view
 from tenuto.show.waiting import Surroundings, WaitingView, waiting_view
 
 if TYPE_CHECKING:
-    from tenuto.core.pipeline.records import Pipeline
+    from tenuto.core.pipeline.records import Pipeline, PlannedChecks
     from tenuto.core.records.events import Event
     from tenuto.core.records.run import Artifact, Attempt, Memory, Repo, Run, ShownStatus
     from tenuto.ports import Reader, RunSummary
@@ -155,6 +155,34 @@ def left_out(workspace: Workspace, run: Run) -> list[str]:
     order = [step["id"] for step in pipeline["steps"] if not step["aside"]] if pipeline else []
     known = [at for at, name in enumerate(order) if name in run["steps"]]
     return [name for name in order[: max(known, default=0)] if name not in run["steps"]]
+
+
+def checks_for(workspace: Workspace, run: Run) -> PlannedChecks | None:
+    """What the engine runs itself in this run; None where it is led by hand."""
+    from tenuto.core.pipeline.check import planned_checks
+    from tenuto.workspace.settings import settings_of
+
+    pipeline = pipeline_for(workspace, run)
+    settings = settings_of(workspace.root, run, workspace.state) if pipeline else {}
+    return planned_checks(pipeline, settings.get("checks", {})) if pipeline else None
+
+
+def checks_in_words(checks: PlannedChecks, root: str) -> Iterator[str]:
+    """What is not checked comes first: nobody misses what nobody names."""
+    from pathlib import Path
+
+    from tenuto.knowledge.project import proposed
+
+    if not checks["commands"]:
+        yield "checks: none, so neither build nor tests are run by the engine, whatever agents say"
+    elif checks["left_out"]:
+        missing = ", ".join(checks["left_out"])
+        yield f"checks: {', '.join(checks['commands'])}; left out for want of a command: {missing}"
+    if checks["left_out"]:
+        found = {name: line for name, line in proposed(Path(root)).items() if name in checks["left_out"]}
+        listed = ", ".join(f"{name}: {line}" for name, line in found.items())
+        offer = f"tenuto init --checks   (writes what was found into the settings: {listed})"
+        yield f"  try: {offer if found else 'checks: {tests: your command} in .tenuto/config.yaml'}"
 
 
 def gone_on_from(run: Run) -> list[str]:

@@ -419,6 +419,7 @@ def diagnose(workspace: Workspace) -> list[Check]:
         _check_bytecode(),
         _check_git(),
         *_check_secrets(workspace),
+        *_check_project(workspace),
     ]
 
 
@@ -542,6 +543,30 @@ def _check_secrets(workspace: Workspace) -> Iterator[Check]:
             yield check("ok", "secrets", f"{name} has no value here: this process cannot know it")
     if kept:
         yield check("ok", "secrets", f"kept out of all that is written: {', '.join(kept)}")
+
+
+def _check_project(workspace: Workspace) -> Iterator[Check]:
+    """Whether the engine runs build and tests of this project itself, or believes what agents say."""
+    from pathlib import Path
+
+    from tenuto.knowledge.project import proposed
+    from tenuto.workspace.settings import read_settings
+
+    try:
+        checks = read_settings(workspace.root, workspace.state).get("checks", {})
+    except TenutoError:
+        return  # the check of the settings says why
+    if checks:
+        yield check("ok", "checks", f"the engine runs {', '.join(checks)} itself, where a pipeline says so")
+        return
+    found = ", ".join(f"{name}: {command}" for name, command in proposed(Path(workspace.root)).items())
+    message = "the settings name none: neither build nor tests are run by the engine, whatever agents say"
+    yield check(
+        "note",
+        "checks",
+        message,
+        f"tenuto init --checks (found: {found})" if found else "checks: {tests: your command} in .tenuto/config.yaml",
+    )
 
 
 def _names(folder: str) -> list[str]:

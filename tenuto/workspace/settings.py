@@ -1,14 +1,18 @@
-"""The repository's own settings: .tenuto/config.yaml. What is not there has its default; what is not known is refused.
+"""Settings: a repository's .tenuto/config.yaml, then those of the repositories that it `uses`, then the user's own.
 
-    read_settings(root, state)     all of them, checked
+    read_settings(root, state)     all of them, checked; what is nowhere has its default, what is not known is refused
+    layers(root)                   the files one by one, the strongest first
+    repository_settings(root)      without the user's own: what a checkout brings
+    user_settings(root)            the user's own alone
     secret_names(root, state)      only the list `secrets`, also where another setting is wrong
     gate_level(root, state)        only how gates are protected, likewise
     settings_of(root, run)         for a run: what it began with stands for what an agent could have changed since
-    init_repository(workspace)     `tenuto init`: the journal, and .tenuto/ with a first config.yaml that sets nothing;
-                                   what is there already is not changed
 
-The file is read and checked once. What came of it is kept beside the journal (`state`), with the stamp of the file it
-was read from, so that a hook needs no YAML. A file that was changed in the last two seconds is read again each time:
+A setting is taken whole from the strongest file that has it. What protects adds up instead: the names in `secrets` of
+all files, and the strictest of their `gates`.
+
+The files are read and checked once. What came of it is kept beside the journal (`state`), with the stamps of the files
+it was read from, so that a hook needs no YAML. A file that was changed in the last two seconds is read again each time:
 its stamp could be that of another text. Each setting with its shape, default and an example:
 docs/reference/settings.md, which tests hold against SETTINGS.
 """
@@ -22,16 +26,14 @@ from time import time_ns
 from tenuto.core.approvals import BOUND, PROTECTION
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import BadInput, Refused
-from tenuto.files.exchange import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from typing import Literal, TypedDict
 
     from tenuto.core.records.run import Json, Run
-    from tenuto.files.exchange import Place
-    from tenuto.workspace.workspace import Workspace
 
     class SetUp(TypedDict, total=False):
         run: list[str]
@@ -56,6 +58,15 @@ if TYPE_CHECKING:
         signers: str
         isolation: list[str]
         notify: Notify
+        uses: str | list[str]
+
+    class Layer(TypedDict):
+        """One file of settings, as it is written."""
+
+        kind: str  # repository, shared or user
+        file: str
+        settings: dict[str, object] | None  # None: it cannot be read, or is no mapping
+        problem: Problem | None
 
     class Problem(TypedDict):
         code: str
@@ -63,7 +74,8 @@ if TYPE_CHECKING:
         hint: str
 
     class Compiled(TypedDict):
-        stamp: list[int]
+        stamp: list[list[int]]  # of the repository's file and of the user's
+        shared: dict[str, list[int]]  # the same for the files of repositories that this one uses
         settings: dict[str, object] | None  # None: it cannot be read, or is no mapping
         problem: Problem | None
 
@@ -165,67 +177,144 @@ def _raise(problem: Problem | None) -> None:
         raise BadInput(problem["code"], problem["message"], problem["hint"])
 
 
+def user_config() -> str:
+    home = os.environ.get("HOME") or "/"
+    return f"{os.environ.get('XDG_CONFIG_HOME') or f'{home}/.config'}/tenuto/config.yaml"
+
+
 def _compiled(root: str, state: str) -> Compiled:
-    path = f"{root}/{CONFIG}"
-    try:
-        found = posix.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        if not _is_link(path):
-            return {"stamp": [], "settings": None, "problem": None}
-        return {"stamp": [], "settings": None, "problem": _no_file(path)}
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
-        raise Refused("bad-settings", message, "whether anything is secret is not known") from None
-    stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    stamp = [_stamp(f"{root}/{CONFIG}"), _stamp(user_config())]
+    if not any(stamp):
+        return {"stamp": stamp, "shared": {}, "settings": None, "problem": None}
     kept = f"{state}/settings-{digest(root.encode('utf-8', 'surrogateescape'))[:16]}.json" if state else ""
     compiled = _kept(kept)
-    if compiled is not None and compiled["stamp"] == stamp:
+    if compiled is not None and _is_fresh(compiled, stamp):
         return compiled
-    compiled = _compile(path, stamp)
-    if kept and time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED:
+    compiled = _compile(root, stamp)
+    times = [time for one in (*stamp, *compiled["shared"].values()) for time in one[2:]]
+    if kept and compiled["settings"] is not None and time_ns() - max(times) > _SETTLED:
         _keep(kept, compiled)
     return compiled
 
 
-def _compile(path: str, stamp: list[int]) -> Compiled:
-    """Read the file and check it: the slow way, with YAML."""
+def _is_fresh(compiled: Compiled, stamp: list[list[int]]) -> bool:
+    return compiled["stamp"] == stamp and all(_stamp(path) == known for path, known in compiled["shared"].items())
+
+
+def _stamp(path: str) -> list[int]:
+    """Empty where nothing is there. A link that leads nowhere has one: it is refused, not passed over."""
+    try:
+        found = posix.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return [0, 0, 0, 0] if _is_link(path) else []
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise Refused("bad-settings", message, "whether anything is secret is not known") from None
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _compile(root: str, stamp: list[list[int]]) -> Compiled:
+    """Read the files and check them: the slow way, with YAML."""
+    found = layers(root)
+    shared = {one["file"]: _stamp(one["file"]) for one in found if one["kind"] == "shared"}
+    problem = next((one["problem"] for one in found if one["problem"]), None)
+    readable = all(one["settings"] is not None for one in found)
+    return {"stamp": stamp, "shared": shared, "settings": merged(found) if readable else None, "problem": problem}
+
+
+def layers(root: str, kinds: tuple[str, ...] = ("repository", "shared", "user")) -> list[Layer]:
+    """The files that are there, the strongest first. Refused where a repository that is used has not been fetched, and
+    where others could have written the user's own."""
     from pathlib import Path
 
     try:
-        from tenuto.knowledge.definitions import is_file, source_of
+        from tenuto.knowledge import sources
     except ModuleNotFoundError:  # a hook is started without site-packages (-S), where the YAML reader lies
         import site
 
         site.main()
-        from tenuto.knowledge.definitions import is_file, source_of
+        from tenuto.knowledge import sources
 
+    wanted = sources.origins(Path(root)) if "shared" in kinds else sources.of_here(Path(root))
+    files = [(one.kind, one.folder / sources.CONFIG) for one in wanted if one.kind in kinds]
+    return [read for kind, path in files if (read := _layer(kind, path)) is not None]
+
+
+def _layer(kind: str, path: Path) -> Layer | None:
+    from tenuto.knowledge import sources
+    from tenuto.knowledge.plain_data import is_file, source_of
+
+    file = str(path)
     try:
-        data = source_of(Path(path)).data if is_file(Path(path)) else None
+        if not is_file(path):
+            return None
+        if kind == "user":
+            sources.refuse_strangers_file(path)
+        data = source_of(path).data
     except BadInput as error:
-        return {
-            "stamp": stamp,
-            "settings": None,
-            "problem": {"code": error.code, "message": error.message, "hint": error.hint},
-        }
+        wrong: Problem = {"code": error.code, "message": error.message, "hint": error.hint}
+        return {"kind": kind, "file": file, "settings": None, "problem": wrong}
     if data is None:
-        return {"stamp": stamp, "settings": {}, "problem": None}
+        return {"kind": kind, "file": file, "settings": {}, "problem": None}
     if not isinstance(data, dict):
         problem: Problem = {
             "code": "bad-settings",
-            "message": f"{path} must hold a mapping",
+            "message": f"{file} must hold a mapping",
             "hint": "see docs/reference/settings.md",
         }
-        return {"stamp": stamp, "settings": None, "problem": problem}
-    return {"stamp": stamp, "settings": data, "problem": _first_problem(path, data)}
+        return {"kind": kind, "file": file, "settings": None, "problem": problem}
+    return {"kind": kind, "file": file, "settings": data, "problem": _first_problem(kind, file, data)}
 
 
-def _first_problem(path: str, data: dict[str, object]) -> Problem | None:
+def merged(found: list[Layer]) -> dict[str, object]:
+    """Of each setting what the strongest file says; what protects adds up."""
+    whole: dict[str, object] = {}
+    for one in reversed(found):
+        for name, value in (one["settings"] or {}).items():
+            before = whole.pop(name, None)
+            if name == "secrets" and isinstance(before, list) and isinstance(value, list):
+                value = [*value, *(each for each in before if each not in value)]
+            elif name == "gates" and before in LEVELS and value in LEVELS:
+                value = stricter(str(before), str(value))
+            whole[name] = value
+    return whole
+
+
+def repository_settings(root: str) -> Settings:
+    return _checked(layers(root, ("repository", "shared")))
+
+
+def user_settings(root: str) -> Settings:
+    return _checked(layers(root, ("user",)))
+
+
+def _checked(found: list[Layer]) -> Settings:
+    for one in found:
+        _raise(one["problem"])
+    return merged(found)  # type: ignore[return-value]  # checked, each by its own shape
+
+
+def problem_of(kind: str, path: str, name: str, value: object) -> Problem | None:
+    """What is wrong with one setting of a file."""
+    if name not in SETTINGS:
+        from tenuto.core.pipeline.values import near_word
+
+        message = f"{path} has a setting '{name}' that nobody knows"
+        near = near_word(name, list(SETTINGS))
+        hint = f"did you mean '{near}'? " if near else ""
+        hint += f"known: {', '.join(SETTINGS)}"
+        return {"code": "bad-settings", "message": message, "hint": hint}
+    if name == "uses" and kind != "repository":
+        message = f"{path}: 'uses' stands in the settings of a repository only"
+        return {"code": "bad-settings", "message": message, "hint": "write it into .tenuto/config.yaml"}
+    return None if SETTINGS[name].fits(value) else _misfit(path, name)
+
+
+def _first_problem(kind: str, path: str, data: dict[str, object]) -> Problem | None:
     for name, value in data.items():
-        if name not in SETTINGS:
-            message = f"{path} has a setting '{name}' that nobody knows"
-            return {"code": "bad-settings", "message": message, "hint": f"known: {', '.join(SETTINGS)}"}
-        if not SETTINGS[name].fits(value):
-            return _misfit(path, name)
+        problem = problem_of(kind, path, name, value)
+        if problem is not None:
+            return problem
     return None
 
 
@@ -233,11 +322,6 @@ def _misfit(path: str, name: str) -> Problem:
     setting = SETTINGS[name]
     message = f"{path}: '{name}' must be {setting.shape}"
     return {"code": "bad-settings", "message": message, "hint": f"{name}: {setting.example}"}
-
-
-def _no_file(path: str) -> Problem:
-    message = f"{path} is a link to nothing that can be read"
-    return {"code": "not-a-file", "message": message, "hint": "put the file there, or remove it"}
 
 
 def _is_link(path: str) -> bool:
@@ -260,7 +344,8 @@ def _kept(path: str) -> Compiled | None:
         return None
     finally:
         posix.close(file)
-    return compiled if isinstance(compiled, dict) and compiled.keys() == {"stamp", "settings", "problem"} else None  # type: ignore[return-value]
+    whole = isinstance(compiled, dict) and compiled.keys() == {"stamp", "shared", "settings", "problem"}
+    return compiled if whole else None
 
 
 def _keep(path: str, compiled: Compiled) -> None:
@@ -344,77 +429,15 @@ SETTINGS: dict[str, Setting] = {
         _parts(command=_text, url=_address),
         "{command: ./tell-me}",
     ),
+    "uses": Setting(
+        "a shared repository, or a list of them, each pinned by its commit",
+        lambda value: _is_reference(value) or (isinstance(value, list) and all(map(_is_reference, value))),
+        f"[github.com/our-org/agents@{'0123456789' * 4}]",
+    ),
 }
 
 
-_CONFIG = """\
-# Tenuto in this repository. Everything here is optional; commit what you change.
-#
-#   pipelines/NAME.yaml   a pipeline of your own, or your version of one that ships with Tenuto
-#   roles/NAME.md         the prompt of a role, in place of the one that ships with Tenuto
-#
-# Where is the journal?  tenuto init      Is all well?  tenuto doctor
-#
-# Who does the work (auto: what is installed; claude, codex, acp:gemini, command:./my-agent), who else for one role, and who
-# takes over from an agent that has reached its usage limit:
-#agent: auto
-#roles: {designer: "claude:model=opus"}
-#fallback: {claude: codex}
-# Your project's own checks, run again by the engine where a pipeline says so:
-#checks: {build: make, tests: make test}
-# Variables that agents get besides the short list that they always get:
-#environment: [MY_API_URL]
-# Called when a run waits for somebody, fails or finishes:
-#notify: {command: ./tell-me}
-# How far a gate is protected: guarded, signed or isolated.
-#gates: guarded
-"""  # noqa: E501  # a file of the user's
-_IGNORED = """\
-# The journal and what lies beside it belong to this copy, not to the repository.
-/*
-!/.gitignore
-!/config.yaml
-!/pipelines/
-!/roles/
-!/signers
-"""
+def _is_reference(value: object) -> bool:
+    from tenuto.knowledge.sources import is_reference
 
-
-def init_repository(workspace: Workspace) -> list[str]:
-    """What was made: paths below the repository, and "journal". Refused, before anything is made, where .tenuto is a
-    link: a repository that somebody else made could lead out of itself that way.
-    """
-    made = [] if workspace.journal.exists() else ["journal"]
-    there = place(workspace.root, ".tenuto/config.yaml", create=False)
-    if there is not None:
-        with there:
-            pass
-    with workspace.journal.write():
-        pass  # its commit makes the journal where there is none; one of a newer Tenuto is refused
-    files = {".tenuto/config.yaml": _CONFIG}
-    if os.path.realpath(workspace.root + "/.tenuto") == os.path.realpath(workspace.state):
-        files[".tenuto/.gitignore"] = _IGNORED
-    for path, text in files.items():
-        spot = place(workspace.root, path)
-        assert spot is not None
-        with spot:
-            if _write(spot, text):
-                made.append(path)
-    return made
-
-
-def _write(spot: Place, text: str) -> bool:
-    """Whole or not at all: half a file would be found there the next time, and left as it is."""
-    try:
-        file = os.open(
-            spot.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=spot.fd
-        )
-    except FileExistsError:
-        return False
-    try:
-        with open(file, "w", encoding="utf-8") as out:
-            out.write(text)
-    except BaseException:
-        os.unlink(spot.name, dir_fd=spot.fd)
-        raise
-    return True
+    return is_reference(value)

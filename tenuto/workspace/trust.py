@@ -96,6 +96,9 @@ def of_settings(settings: Settings, root: str) -> list[Power]:
         found.append(power("notice", f"{where}: notify.command", notify["command"]))
     if "url" in notify:
         found.append(power("notice", f"{where}: notify.url", notify["url"]))
+    uses = settings.get("uses", [])
+    for text in [uses] if isinstance(uses, str) else uses:
+        found.append(power("shared repository, with its instructions", f"{where}: uses", text))
     if settings.get("gates") == "signed":
         path = settings.get("signers", ".tenuto/signers")
         found.append(power("who may sign", path, _text(f"{root}/{path}")))
@@ -145,16 +148,31 @@ def _of_role(role: Role) -> Iterator[Power]:
 
 
 def of_repository(root: str) -> list[Power]:
-    """Everything in .tenuto/ that would run. A file that cannot be read brings nothing: it is refused when it is
-    used."""
+    """Everything in .tenuto/, and in what it uses, that would run. A file that cannot be read brings nothing: it is
+    refused when it is used."""
+    from tenuto.workspace.settings import repository_settings
+
+    return list(
+        dict.fromkeys([*of_settings(repository_settings(root), root), *_of_files(root, "repository", "shared")])
+    )
+
+
+def of_user(root: str) -> list[Power]:
+    """What lies in the user's own folder: it is theirs, and runs unasked."""
+    from tenuto.workspace.settings import user_settings
+
+    return [*of_settings(user_settings(root), root), *_of_files(root, "user")]
+
+
+def _of_files(root: str, *kinds: str) -> list[Power]:
+    """Pipelines and roles of these origins."""
     from pathlib import Path
 
     from tenuto.knowledge import definitions, roles
-    from tenuto.workspace.settings import read_settings
 
-    found = of_settings(read_settings(root), root)
+    found: list[Power] = []
     modes = roles.modes(Path(root))
-    for path in definitions.own(Path(root)):
+    for path in [path for origin, path in definitions.brought(Path(root)) if origin.kind in kinds]:
         found += _of_cases(path.with_name(path.stem + definitions.CASES), root)
         try:
             pipeline = definitions.load(str(path), Path(root), modes)
@@ -168,21 +186,24 @@ def of_repository(root: str) -> list[Power]:
             role = roles.find(name, Path(root))
         except (TenutoError, OSError):
             continue
-        if role["origin"] == "tenuto":
+        if role["origin"] in [_ROLES[kind] for kind in kinds]:
             found += _of_role(role)
     return list(dict.fromkeys(found))
+
+
+_ROLES = {"repository": "tenuto", "shared": "shared", "user": "user"}
 
 
 def _of_cases(path: Path, root: str) -> list[Power]:
     """What `tenuto pipeline test` would run: the checks of cases, and scripts in the place of agents."""
     from os.path import relpath
 
-    from tenuto.knowledge import definitions
+    from tenuto.knowledge import plain_data
 
-    if not definitions.is_file(path):
+    if not plain_data.is_file(path):
         return []
     try:
-        data = definitions.source_of(path).data
+        data = plain_data.source_of(path).data
     except BadInput:
         return []
     where = f"cases {relpath(path, root)}"
@@ -238,7 +259,9 @@ def missing(workspace: Workspace, powers: Iterable[Power]) -> list[Power]:
     if not wanted or workspace.trusts:
         return []
     known = known_powers(workspace)
-    return [one for one in wanted if one not in known]
+    unknown = [one for one in wanted if one not in known]
+    own = of_user(workspace.root) if unknown else []
+    return [one for one in unknown if one not in own]
 
 
 def require(workspace: Workspace, powers: Iterable[Power]) -> None:
@@ -252,12 +275,26 @@ def require(workspace: Workspace, powers: Iterable[Power]) -> None:
 
 def require_new(workspace: Workspace, settings: Settings, definition: Definition, as_written: Definition) -> None:
     """Before a run is begun. `as_written`: the definition without the values that its parameters have for this run."""
-    require(workspace, [*of_settings(settings, workspace.root), *of_definition(as_written)])
+    wanted = [*of_settings(settings, workspace.root), *of_definition(as_written)]
+    require(workspace, wanted)
+    _note_own(workspace, wanted)
     if missing(workspace, of_definition(definition)):
         record = _read(workspace)
         assert record is not None  # something of it is trusted
         record["bound"] = list(dict.fromkeys([*record["bound"], _hash(definition)]))
         _write(_place(workspace), dumps(record) + "\n")
+
+
+def _note_own(workspace: Workspace, wanted: list[Power]) -> None:
+    """What came from the user's own folder stays known for runs that began with it, whatever stands there later."""
+    known = known_powers(workspace)
+    if workspace.trusts or all(one in known for one in wanted):
+        return
+    record = _read(workspace) or _new_record(workspace)
+    listed = [list(one) for one in wanted]
+    look: Look = {"at": workspace.clock(), "by": "", "hash": digest(dumps(listed).encode()), "powers": listed}
+    record["looks"] = [look, *record["looks"]]
+    _write(_place(workspace), dumps(record) + "\n")
 
 
 def require_bound(workspace: Workspace, settings: Settings, definition: Definition) -> None:
@@ -303,7 +340,8 @@ def known_powers(workspace: Workspace) -> list[Power]:
 def last_look(workspace: Workspace) -> list[Power]:
     """What was there when a person looked the last time."""
     record = _read(workspace)
-    return [power(*one) for one in record["looks"][-1]["powers"]] if record and record["looks"] else []
+    looks = [look for look in record["looks"] if look["by"]] if record else []
+    return [power(*one) for one in looks[-1]["powers"]] if looks else []
 
 
 # ---- where that is written down

@@ -17,11 +17,11 @@ from tenuto.core.pipeline import check as core
 from tenuto.core.pipeline import each, groups, nested, routes, steps
 from tenuto.core.pipeline.check import check
 from tenuto.core.status import VERDICTS
-from tenuto.knowledge import definitions
+from tenuto.knowledge import definitions, plain_data
 
 SCHEMA = json.loads((Path(tenuto.__file__).parent / "schemas" / "pipeline.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
-RAW = {name: definitions.source_of(definitions.find(name)).data for name in definitions.shipped()}
+RAW = {name: plain_data.source_of(definitions.find(name)).data for name in definitions.shipped()}
 
 
 def plain(**more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenuto.errors import BadInput, NotFound, TenutoError
-from tenuto.knowledge import definitions
+from tenuto.knowledge import definitions, plain_data
 
 MINE = """\
 # a comment
@@ -121,12 +121,12 @@ def test_settings_of_a_run_reach_the_bounds(tmp_path: Path) -> None:
         ("a: 1e999\n", ":1:4: the number 1e999 is too large"),
         ("[\n" * 20_000, ":65:1: nested deeper than 64"),
         ("a: \x00\n", "special characters are not allowed"),
-        ("x" * (definitions.LARGEST + 1), "larger than 256 KB"),
+        ("x" * (plain_data.LARGEST + 1), "larger than 256 KB"),
     ],
 )
 def test_yaml_that_could_hurt_is_refused_by_name(text: str, where: str) -> None:
     with pytest.raises(BadInput) as refused:
-        definitions.read_yaml(text, "x.yaml")
+        plain_data.read_yaml(text, "x.yaml")
     assert where in refused.value.message
 
 
@@ -142,7 +142,7 @@ def test_yaml_that_could_hurt_is_refused_by_name(text: str, where: str) -> None:
 )
 def test_json_that_could_hurt_is_refused_by_name(text: str, where: str) -> None:
     with pytest.raises(BadInput) as refused:
-        definitions.read_yaml(text, "x.json")
+        plain_data.read_yaml(text, "x.json")
     assert where in refused.value.message
 
 
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 
 def test_keys_and_values_are_what_the_author_sees() -> None:
     """`on` stays a word, `1.2` as a key stays text, quoted numbers stay text."""
-    data = definitions.read_yaml('on: yes\n1.2: 1.2\nn: "3"\nm: 3\ne:\nt: true\n', "x.yaml").data
+    data = plain_data.read_yaml('on: yes\n1.2: 1.2\nn: "3"\nm: 3\ne:\nt: true\n', "x.yaml").data
     assert data == {"on": "yes", "1.2": 1.2, "n": "3", "m": 3, "e": None, "t": True}
 
 
@@ -170,7 +170,7 @@ JSON = st.recursive(
 @settings(max_examples=50, deadline=None)
 @given(JSON)
 def test_any_json_is_read_back_as_it_was(value: Any) -> None:
-    assert definitions.read_yaml(json.dumps(value), "x.json").data == value
+    assert plain_data.read_yaml(json.dumps(value), "x.json").data == value
 
 
 @settings(max_examples=50, deadline=None)
@@ -178,7 +178,7 @@ def test_any_json_is_read_back_as_it_was(value: Any) -> None:
 def test_any_text_is_read_or_refused_by_name(text: str) -> None:
     for name in ("x.yaml", "x.json"):
         try:
-            definitions.read_yaml(text, name)
+            plain_data.read_yaml(text, name)
         except TenutoError as refused:
             assert refused.code and refused.message.startswith("x.")
 

@@ -15,7 +15,7 @@ import pytest
 import tenuto
 from tenuto.hooks.parse import DISPATCH, EDIT, EVENTS
 from tenuto.hooks.setup import EVENTS as SETTINGS
-from tenuto.knowledge import definitions
+from tenuto.knowledge import plain_data
 from tenuto.knowledge.roles import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ DECISIONS = {"approve", "revise", "reject"}
 
 def front_matter(path: Path) -> dict[str, Any]:
     _, head, _ = path.read_text().split("---\n", 2)
-    found = definitions.read_yaml(head, str(path)).data
+    found = plain_data.read_yaml(head, str(path)).data
     assert isinstance(found, dict)
     return found
 

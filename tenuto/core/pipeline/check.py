@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         GoOn,
         Outcome,
         Pipeline,
+        PlannedChecks,
         Problem,
         Route,
         Seat,
@@ -49,6 +50,19 @@ if TYPE_CHECKING:
         Step,
     )
     from tenuto.core.records.run import Json, Run
+
+
+def planned_checks(pipeline: Pipeline, commands: Mapping[str, str]) -> PlannedChecks:
+    """`commands`: the settings' checks. A step that is a command of the project checks, too."""
+    known: list[str] = []
+    missing: list[str] = []
+    for seat in [seat for step in pipeline["steps"] for seat in seats(step)]:
+        if seat["command"] is not None:
+            known.append(" ".join(seat["command"]["run"]))
+        for check in seat["checks"]:
+            command = check["run"] or commands.get(check["name"], "")
+            (known if command else missing).append(command or check["name"])
+    return {"commands": list(dict.fromkeys(known)), "left_out": list(dict.fromkeys(missing))}
 
 
 def seats(step: Step) -> Iterator[Seat]:

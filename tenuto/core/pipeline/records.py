@@ -257,6 +257,13 @@ class Check(TypedDict):
     time_limit: int | None
 
 
+class PlannedChecks(TypedDict):
+    """What of a pipeline the engine runs itself, with the commands that the settings give."""
+
+    commands: list[str]  # each once, in the order of the steps
+    left_out: list[str]  # names that the pipeline wants and no command is known for
+
+
 class Command(TypedDict):
     """A program of the project in an agent's place: no model, no prompt; its exit status is its verdict."""
 

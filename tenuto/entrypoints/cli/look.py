@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypedDict
 
 import click
@@ -28,7 +28,7 @@ from tenuto.entrypoints.cli.terminal import Heading, Part, Table, say, when
 from tenuto.errors import BadInput, NotFound
 from tenuto.show import runs
 from tenuto.show.measures import Measures, amount, amounts, measures, span
-from tenuto.show.runs import cap_of, gone_on_from, left_out
+from tenuto.show.runs import cap_of, checks_for, checks_in_words, gone_on_from, left_out
 from tenuto.show.runs import look as look_at
 from tenuto.show.views import RunView, is_in_flight, run_view
 from tenuto.show.waiting import set_words
@@ -287,16 +287,18 @@ def status(run: str | None, exit_code: bool) -> Answer:
     workspace = open_existing()
     record = load(workspace, run)
     view, level = run_view(record), level_of(record, read_settings(workspace.root))
-    skipped = left_out(workspace, record)
+    skipped, checks = left_out(workspace, record), checks_for(workspace, record)
+    unchecked = checks_in_words(checks, workspace.root) if checks and view["phase"] != "ended" else ()
     data = {
         **record,
         "status": view["status"],
         "gates": level,
         "open_ends": view["open_ends"],
         "left_out": skipped,
+        "checks": checks,
         "view": look_at(workspace, view["run"]),
     }
-    return Answer(data, _parts(view, level, skipped), exit_status(view) if exit_code else 0)
+    return Answer(data, _parts(view, level, skipped, unchecked), exit_status(view) if exit_code else 0)
 
 
 def exit_status(view: RunView) -> int:
@@ -304,7 +306,7 @@ def exit_status(view: RunView) -> int:
     return 5 if view["phase"] == "waiting" else int(view["status"] in (*BADLY, *FAILED_IN_PART))
 
 
-def _parts(view: RunView, level: str, left_out: list[str]) -> Iterator[Part]:
+def _parts(view: RunView, level: str, left_out: list[str], unchecked: Iterable[str]) -> Iterator[Part]:
     yield Heading(f"{view['run']}: {view['status']}")
     if view["summary"] or view["name"] != view["run"]:
         yield f"  {view['summary'] or view['name']}"
@@ -313,6 +315,7 @@ def _parts(view: RunView, level: str, left_out: list[str]) -> Iterator[Part]:
         yield f"  forked from {view['fork']['source']} at {view['fork']['step']}"
     yield f"  started {when(view['created_at'])}, last event {view['version']} at {when(view['updated_at'])}"
     yield f"  gates are {level}: {_LEVELS[level]}"
+    yield from (f"  {line}" for line in unchecked)
     yield from _waiting(view)
     yield from _open_ends(view)
     if left_out:

@@ -17,10 +17,10 @@ from tenuto.entrypoints.cli.run import LIMIT_HELP, PARAM_HELP, limits_of, params
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted
 from tenuto.errors import BadInput, NotFound
 from tenuto.show.measures import amount
-from tenuto.show.runs import past_runs
+from tenuto.show.runs import checks_in_words, past_runs
 
 if TYPE_CHECKING:
-    from tenuto.core.pipeline.records import ActionStep, Bound, Outcome, Pipeline, Route, Seat, Step
+    from tenuto.core.pipeline.records import ActionStep, Bound, Outcome, Pipeline, PlannedChecks, Route, Seat, Step
     from tenuto.core.records.run import Leg, ParamValue, PlannedItem
     from tenuto.knowledge.plans import PlanLine, PlanWarning
     from tenuto.metrics import Forecast
@@ -54,6 +54,7 @@ class PlanData(TypedDict):
     limits: dict[str, int]
     lost: int  # attempts that may be lost and made again
     time_limit: int | None
+    checks: PlannedChecks
 
 
 _RUNS = 50  # of the past, the latest
@@ -105,6 +106,7 @@ def plan(
     """
     from tenuto.core.budget import limits_of as own_limits
     from tenuto.core.budget import worst_case
+    from tenuto.core.pipeline.check import planned_checks
     from tenuto.engine.attempt import define
     from tenuto.metrics import forecast, history
     from tenuto.workspace.settings import read_settings, time_limit
@@ -119,11 +121,7 @@ def plan(
     given = params_of(workspace, chosen, param, params_file, ask=False)
     definition = define(chosen, workspace.root, given=given or None)["pipeline"]
     params = _params(workspace.root, definition, given)
-    switches = {**definition["switches"], **switches_of(approval, switch)}
-    unknown = [name for name in switches if name not in definition["switches"]]
-    if unknown:
-        known = ", ".join(definition["switches"])
-        raise BadInput("bad-switch", f"{chosen} has no switch {unknown[0]!r}", f"switches: {known}")
+    switches = _switched(definition, switches_of(approval, switch))
     read = _read(Path(plan_file)) if plan_file else None
     number = len(read["items"]) if read else _ITEMS if items is None else items
     bound = worst_case(definition, number, switches=switches, params=params)
@@ -143,8 +141,17 @@ def plan(
         "limits": {**own, **asked},
         "lost": more["attempts"] - bound["attempts"],
         "time_limit": time_limit(settings),
+        "checks": planned_checks(definition, settings.get("checks", {})),
     }
-    return Answer(data, _shown(data))
+    return Answer(data, _shown(data, workspace.root))
+
+
+def _switched(pipeline: Pipeline, given: dict[str, bool]) -> dict[str, bool]:
+    unknown = [name for name in given if name not in pipeline["switches"]]
+    if unknown:
+        known = ", ".join(pipeline["switches"])
+        raise BadInput("bad-switch", f"{pipeline['name']} has no switch {unknown[0]!r}", f"switches: {known}")
+    return {**pipeline["switches"], **given}
 
 
 def _read(path: Path) -> ReadPlan:
@@ -250,7 +257,7 @@ def _explained(shown: ExplainedPlan) -> Iterator[Part]:
         yield f"this plan cannot be carried out: {shown['problem']}"
 
 
-def _shown(data: PlanData) -> Iterator[Part]:
+def _shown(data: PlanData, root: str) -> Iterator[Part]:
     pipeline, bound = data["pipeline"], data["worst_case"]
     yield Heading(f"{pipeline['name']}, at most {pipeline['cap']} agents at a time")
     if data["request"]:
@@ -278,6 +285,7 @@ def _shown(data: PlanData) -> Iterator[Part]:
     if data["lost"]:
         yield f"  and {data['lost']} more, if so many are lost (a power cut) and made again"
     yield f"  {_time_shown(pipeline, data['time_limit'])} (time_limit: in the pipeline, or in the settings)"
+    yield from (f"  {line}" for line in _checks_shown(data["checks"], root))
     yield from _cost_shown(data["forecast"])
     yield from _limits_shown(data)
 
@@ -291,6 +299,12 @@ def _time_shown(pipeline: Pipeline, others: int | None) -> str:
     known = f"an attempt is ended after {', '.join(_span(limit) for limit in limits)}" if limits else ""
     endless = "an attempt may take as long as it takes" if None in own and others is None else ""
     return " or, elsewhere, ".join(filter(None, (known, endless)))
+
+
+def _checks_shown(checks: PlannedChecks, root: str) -> Iterator[str]:
+    if checks["commands"] and not checks["left_out"]:
+        yield f"checks: {', '.join(checks['commands'])}"
+    yield from checks_in_words(checks, root)
 
 
 def _span(seconds: int) -> str:

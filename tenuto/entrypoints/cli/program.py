@@ -133,7 +133,13 @@ def _logs() -> Commands:
 def _setup() -> Commands:
     from tenuto.entrypoints.cli import setup
 
-    return {"init": setup.init, "setup": setup.setup}
+    return {"setup": setup.setup}
+
+
+def _config() -> Commands:
+    from tenuto.entrypoints.cli import config
+
+    return {"init": config.init, "config": config.config}
 
 
 def _trust() -> Commands:
@@ -215,7 +221,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "show": Row(_look, "The events of a run, or any stored version of a file."),
     },
     "Keep": {
-        "init": Row(_setup, "Start a journal in this repository."),
+        "init": Row(_config, "Start a journal in this repository."),
+        "config": Row(_config, "Which settings count, from where, and what is wrong."),
         "adopt": Row(_adopt, "Take over state files that were here before."),
         "export": Row(_backup, "A backup, as JSON lines."),
         "import": Row(_backup, "Read a backup back."),

@@ -19,7 +19,7 @@ from tenuto.entrypoints.cli.terminal import say
 from tenuto.entrypoints.cli.watch import progress
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.show.figures import sizes_of_pipelines
-from tenuto.show.runs import chosen
+from tenuto.show.runs import checks_for, checks_in_words, chosen
 from tenuto.show.views import AgentsView, run_view
 
 if TYPE_CHECKING:
@@ -176,12 +176,14 @@ def _pairs(given: tuple[str, ...], form: str) -> dict[str, str]:
 
 def trust_all(workspace: Workspace, command: str, said: bool) -> None:
     """--trust: what the repository brings may run, for this one command."""
+    from tenuto.workspace import shared
     from tenuto.workspace.guard import require_person
 
     if not said:
         return
     require_person(workspace.caller, "trust a repository", f"tenuto {command} --trust")
     workspace.trusts = True
+    shared.fetch(shared.unfetched(workspace.root))
 
 
 def settings_for(workspace: Workspace, run: str) -> Settings:
@@ -393,6 +395,12 @@ def run_(
     return drive(workspace, run_id, roster, no_input or "")
 
 
+def _say_what_is_unchecked(workspace: Workspace, run: Run) -> None:
+    checks = checks_for(workspace, run)
+    for line in checks_in_words(checks, workspace.root) if checks else ():
+        say(line)
+
+
 def _take_over(
     workspace: Workspace,
     run: str,
@@ -485,6 +493,7 @@ def _begin(
         place=Place(*where),
         then=lambda turn, new: remember(turn, new, roster),
     )
+    _say_what_is_unchecked(workspace, record)
     return run_view(record)["run"]
 
 

@@ -1,4 +1,4 @@
-"""`tenuto setup`: let an agent program call Tenuto; `tenuto init`: start a journal in this repository.
+"""`tenuto setup`: let an agent program call Tenuto.
 
 `tenuto adopt`: files that other programs wrote become runs, where they stand.
 
@@ -134,30 +134,6 @@ def _lines(plans: list[Plan], written: bool, shown: bool, last: list[str]) -> It
         yield from last
         if last and shutil.which(plans[0].file.host) is None:
             yield f"({plans[0].file.host} itself is not on the PATH)"
-
-
-@click.command(
-    "init",
-    cls=Command,
-    examples=[("tenuto init", "start a journal in this repository"), ("tenuto -C ../other init", "in another one")],
-)
-def init() -> Answer:
-    """Start a journal in this repository.
-
-    Makes .tenuto/ for your own pipelines and roles (commit it), and the journal in the git
-    directory, where `git clean` does not reach it. What is there already stays as it is.
-    """
-    from tenuto.workspace.settings import init_repository
-
-    workspace = open_here()
-    created = init_repository(workspace)
-    data = {"root": workspace.root, "journal": workspace.journal.location, "created": created}
-    fresh = [path for path in created if path != "journal"]
-    lines = [
-        f"journal   {data['journal']}" + ("" if "journal" in created else "  (was there already)"),
-        f"settings  {workspace.root}/.tenuto/" + (f"  (made {', '.join(fresh)})" if fresh else "  (as it was)"),
-    ]
-    return Answer(data, lines)
 
 
 # ---- adopt ------------------------------------------------------------

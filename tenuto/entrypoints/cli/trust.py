@@ -48,6 +48,9 @@ def trust(only_look: bool, yes: bool, pipeline: str, undo: bool) -> Answer:
     workspace = open_here()
     if undo:
         return _taken_back(trusting.take_back(workspace))
+    waiting = _fetched(workspace, yes, only_look)
+    if waiting is not None:
+        return waiting
     powers = trusting.of_repository(workspace.root) + (_of_file(workspace, pipeline) if pipeline else [])
     new, gone = trusting.missing(workspace, powers), _gone(workspace, powers)
     data = {"repository": workspace.root, "powers": _named(powers), "new": _named(new), "gone": _named(gone)}
@@ -64,6 +67,28 @@ def trust(only_look: bool, yes: bool, pipeline: str, undo: bool) -> Answer:
         return Answer({**data, "trusted": False}, ["nothing was changed"], 5)
     trusting.say_so(workspace, powers)
     return Answer({**data, "trusted": True}, [f"trusted: {counted(len(powers), 'line')}, in {workspace.root}"])
+
+
+def _fetched(workspace: Workspace, yes: bool, only_look: bool) -> Answer | None:
+    """Shared repositories first: what they bring can be shown only when it is here. None: all of them are."""
+    from tenuto.workspace import shared
+    from tenuto.workspace.guard import require_person
+
+    wanted = shared.unfetched(workspace.root)
+    if not wanted:
+        return None
+    parts: list[Part] = [
+        Heading("used here, and not fetched yet:"),
+        *(f"  {escape_terminal(one.text)}" for one in wanted),
+    ]
+    data = {"repository": workspace.root, "trusted": False, "unfetched": [one.text for one in wanted]}
+    if only_look:
+        return Answer(data, [*parts, "", "what it brings is shown when it is here", "  try: tenuto trust"], 5)
+    require_person(workspace.caller, "trust a repository", "tenuto trust")
+    if not yes and not _agreed(parts, "Fetch it?"):
+        return Answer(data, ["nothing was fetched, and nothing was changed"], 5)
+    shared.fetch(wanted)
+    return None
 
 
 def _taken_back(was_there: bool) -> Answer:
@@ -100,9 +125,9 @@ def _shown(powers: list[Power], title: str) -> Iterator[Part]:
         yield from (f"      {escape_terminal(line)}" for line in what.splitlines() or [""])
 
 
-def _agreed(parts: list[Part]) -> bool:
+def _agreed(parts: list[Part], question: str = "May this run here, as you?") -> bool:
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         hint = "in a terminal: tenuto trust; in CI, on purpose: tenuto run --trust"
         raise Refused("not-confirmed", "somebody has to look at what would run, and nobody is at a terminal", hint)
     show(parts)
-    return click.confirm("May this run here, as you?", default=False, err=True)
+    return click.confirm(question, default=False, err=True)

@@ -56,7 +56,7 @@ def given(declared: Mapping[str, Param], words: Iterable[str], file: str | None,
 
 
 def _from_file(file: str, of: Wording) -> dict[str, object]:
-    from tenuto.knowledge.definitions import source_of
+    from tenuto.knowledge.plain_data import source_of
 
     if not Path(file).is_file():
         raise NotFound("no-file", f"there is no file {file}", f"{of.file} FILE: a mapping, as YAML or JSON")

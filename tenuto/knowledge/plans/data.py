@@ -30,8 +30,8 @@ from tenuto.core.items import PlanRefused
 from tenuto.core.pipeline.values import did_you_mean
 from tenuto.encoding import digest, dumps
 from tenuto.errors import BadInput
-from tenuto.knowledge.definitions import Source, read_yaml
 from tenuto.knowledge.markdown import find_code
+from tenuto.knowledge.plain_data import Source, read_yaml
 from tenuto.knowledge.plans.fields import in_line, set_field
 from tenuto.knowledge.plans.mentions import Mention, role_of_label
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 
 from tenuto.errors import BadInput
-from tenuto.knowledge.definitions import read_yaml
 from tenuto.knowledge.markdown import plain
+from tenuto.knowledge.plain_data import read_yaml
 from tenuto.knowledge.plans.mentions import (
     Dependency,
     Mention,

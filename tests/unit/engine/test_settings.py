@@ -12,12 +12,20 @@ import pytest
 from tenuto.engine.attempt import ENVIRONMENT
 from tenuto.errors import BadInput
 from tenuto.knowledge.definitions import find
+from tenuto.knowledge.sources import place_of, references
 from tenuto.workspace.settings import SETTINGS, read_settings
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/settings.md").read_text()
 ROW = re.compile(r"^\| \[`(\w+)`\]\(#(\w+)\) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 SECTION = re.compile(r"^### (\w+)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the examples use."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    place_of(references([SETTINGS["uses"].example.strip("[]")])[0]).mkdir(parents=True)
 
 
 def settings(folder: Path, text: str) -> Any:
