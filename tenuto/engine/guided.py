@@ -153,6 +153,7 @@ class Guide(Engine):
                 f"run {self.name} was released, and is led by hand",
                 f"tenuto run --run {self.name} --start-only",
             )
+        self._refuse_other_place(run)
         if run["driver"] != "guided":
             self._collect_left(run)
             with self.workspace.turn() as turn:

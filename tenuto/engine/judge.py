@@ -87,6 +87,8 @@ class Site:
         workspace.declare_secrets(settings.get("secrets", []))
         self.boundary = ChangeWatch(workspace, self.folder)
         self.trees = Trees(workspace, run)
+        self.lease = ""  # a file that says until when attempts may go on; "": as long as they want
+        self.fresh_tree = False  # the work tree was made for this attempt, and is set up before it starts
         self.setups: dict[str, str] = {}  # attempts whose work tree is being set up, and where that command runs
         self.checks: dict[str, str] = {}  # attempts that have ended and are being checked
 
@@ -101,6 +103,24 @@ class Site:
         memory = partial(project_memory, self.workspace)
         ours = partial(written_by_us, self.workspace)
         return AttemptPlan(self.workspace.root, run, self.definition(run), name, self.trees.folder, memory, ours)
+
+    def current(self) -> Run:
+        """The run as it is now."""
+        return self.workspace.load(self.name)
+
+    def note(self, text: str, key: str) -> None:
+        with self.workspace.turn(by="engine") as turn:
+            if turn.do(self.name, {"do": "Note", "text": text, "key": key}):
+                self.workspace.warn(text)
+
+    def look_at_memory(self, plan: AttemptPlan, verdict: str) -> tuple[list[str], bool]:
+        """What was written into memory.md is taken in before anything else is looked at. Which attempts are under way,
+        and whether this one broke the memory."""
+        with self.workspace.turn(by="engine") as turn:
+            run = turn.existing(self.name)
+            broken = plan.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
+            _validate_memory(self, turn, run, plan, verdict)
+        return run["in_flight"], broken
 
     def directory(self, name: str) -> str:
         """Of the attempt's latest start."""
@@ -136,13 +156,13 @@ def clear_traps(site: Site, plan: AttemptPlan, folder: str) -> None:
     if traps:
         named = ", ".join(map(git.in_words, traps))
         text = f"links or pipes in the place of outputs were put aside: {named}; they are kept in {folder}"
-        _note(site, text, f"links:{plan.name}")
+        site.note(text, f"links:{plan.name}")
     shared = receipts.shared_in_the_way(plan)
     for path in shared:
         part_from_others(os.path.join(plan.workdir, path))
     if shared:
         named = ", ".join(map(git.in_words, shared))
-        _note(site, f"outputs that were one file with another were parted from it: {named}", f"shared:{plan.name}")
+        site.note(f"outputs that were one file with another were parted from it: {named}", f"shared:{plan.name}")
 
 
 def clear_special(site: Site, plan: AttemptPlan, in_flight: list[str], shared: bool = False) -> None:
@@ -152,7 +172,7 @@ def clear_special(site: Site, plan: AttemptPlan, in_flight: list[str], shared: b
     if moved:
         named = ", ".join(map(git.in_words, moved))
         text = f"pipes, sockets or devices were put aside: {named}; they are kept in {folder}"
-        _note(site, text, f"special:{plan.name}:{digest(named.encode())[:8]}")
+        site.note(text, f"special:{plan.name}:{digest(named.encode())[:8]}")
 
 
 def clear_strays(site: Site, folder: str) -> None:
@@ -160,12 +180,12 @@ def clear_strays(site: Site, folder: str) -> None:
     moved, left = site.boundary.put_aside(folder)
     if moved:
         names = ", ".join(map(git.in_words, moved))
-        _note(
-            site, f"changes outside the boundary were put aside: {names}; they are kept in {folder}", f"strays:{folder}"
+        site.note(
+            f"changes outside the boundary were put aside: {names}; they are kept in {folder}", f"strays:{folder}"
         )
     if left:
         text = f"changes outside the boundary stand, for these files had changes before: {', '.join(left)}"
-        _note(site, text, f"strays-left:{' '.join(left)}")
+        site.note(text, f"strays-left:{' '.join(left)}")
 
 
 def look_back(site: Site, plan: AttemptPlan, start: int) -> None:
@@ -333,7 +353,7 @@ def prepare(site: Site, plan: AttemptPlan) -> Prepared | UnderWay:
     unknown = plan.unanswered()
     if unknown:
         return Prepared("failed", f"nobody has answered {', '.join(unknown)}: the gate was left out")
-    prepared = _set_up(site, plan) if plan.isolated else READY
+    prepared = _make_tree(site, plan) if plan.isolated else _set_up(site, plan) if site.fresh_tree else READY
     if prepared == READY and not site.settings.get("isolation"):  # another user could not write into a folder of ours
         _make_room(plan)
     return prepared
@@ -350,7 +370,7 @@ def _make_room(plan: AttemptPlan) -> None:
             continue
 
 
-def _set_up(site: Site, plan: AttemptPlan) -> Prepared | UnderWay:
+def _make_tree(site: Site, plan: AttemptPlan) -> Prepared | UnderWay:
     own, project = plan.pipeline["setup"], site.settings.get("setup", {})
     if _is_another(plan) and site.trees.stands(plan.attempt["extra"]["tree"]):
         # In this order: a kill in between leaves no change in the tree that no attempt answers for.
@@ -360,6 +380,11 @@ def _set_up(site: Site, plan: AttemptPlan) -> Prepared | UnderWay:
     if not os.path.isdir(plan.workdir):
         checkpoint(site.workspace, plan.run, plan.pipeline, plan.step["id"])
         site.trees.prepare(plan, [*own["copy"], *project.get("copy", [])])
+    return _set_up(site, plan)
+
+
+def _set_up(site: Site, plan: AttemptPlan) -> Prepared | UnderWay:
+    own, project = plan.pipeline["setup"], site.settings.get("setup", {})
     for number, command in enumerate([*own["run"], *project.get("run", [])], 1):
         end = pursue(_where(site, plan), titled("setup", number), command)
         if isinstance(end, UnderWay):
@@ -429,7 +454,7 @@ def judge(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Judgem
     if verdict == "DONE":
         site.boundary.forgive(plan, changed)
     judgement = Judgement(verdict, summary, receipt)
-    return _take_over(site, plan, changed, judgement) if plan.isolated else judgement
+    return take_over(site, plan, site.boundary.base(plan), changed, judgement) if plan.isolated else judgement
 
 
 def _findings(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Findings:
@@ -438,14 +463,11 @@ def _findings(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Fi
     known = _load_findings(path)
     if known and known["verdict"] == reply["verdict"]:
         return known
-    with site.workspace.turn(by="engine") as turn:  # what was written into memory.md is looked at first
-        run = turn.existing(site.name)
-        memory_broken = plan.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
-        _validate_memory(site, turn, run, plan, reply["verdict"])
-    planted = site.boundary.settle_git(plan, run["in_flight"])
+    in_flight, memory_broken = site.look_at_memory(plan, reply["verdict"])
+    planted = site.boundary.settle_git(plan, in_flight)
     changed = site.boundary.changed(plan)
     damage = site.trees.damage(plan, changed) if plan.isolated else ""
-    outside = damage or site.boundary.outside_boundary(plan, changed, run["in_flight"])
+    outside = damage or site.boundary.outside_boundary(plan, changed, in_flight)
     unproven = planted or outside or ("memory.md was changed while only readers ran" if memory_broken else "")
     before = _load_states(f"{directory}/before.json")
     receipt = receipts.check(plan, before, "" if unproven else reply["verdict"], directory)
@@ -485,20 +507,14 @@ def _validate_memory(site: Site, turn: Turn, run: Run, plan: AttemptPlan, verdic
 
 def _say(site: Site, plan: AttemptPlan, note: str) -> None:
     if note:
-        _note(site, note, f"files-not-changed:{plan.name}")
+        site.note(note, f"files-not-changed:{plan.name}")
 
 
-def _note(site: Site, text: str, key: str) -> None:
-    with site.workspace.turn(by="engine") as turn:
-        if turn.do(site.name, {"do": "Note", "text": text, "key": key}):
-            site.workspace.warn(text)
-
-
-def _take_over(site: Site, plan: AttemptPlan, changed: list[str], judgement: Judgement) -> Judgement:
+def take_over(site: Site, plan: AttemptPlan, base: str, changed: list[str], judgement: Judgement) -> Judgement:
     """A DONE is merged; what is not merged is kept."""
     verdict, summary, receipt = judgement
     if verdict == "DONE":
-        merge = site.trees.merge(plan, site.boundary.base(plan), changed, summary)
+        merge = site.trees.merge(plan, base, changed, summary)
         if merge.commit is not None:
             receipt["merged"] = merge.commit
             return judgement
@@ -540,6 +556,7 @@ def _where(site: Site, plan: AttemptPlan) -> Where:
         None if left is None else left / 1000,
         tuple(secrets),
         tuple(isolation(site.settings, site.workspace)),
+        site.lease,
     )
 
 

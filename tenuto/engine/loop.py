@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenuto.core.approvals import protection
 from tenuto.core.budget import time_left
@@ -54,19 +54,187 @@ _OUTPUT_CAP = 32 << 20
 _LONGEST_PARKING = 31 * 24 * 3600 * 1000  # milliseconds: no usage limit lasts longer than a month
 
 
-class Engine(Site):
+class Ended(NamedTuple):
+    """What came of an attempt, judged."""
+
+    plan: AttemptPlan
+    judgement: Judgement
+    reply: Reply
+
+
+class Lost(NamedTuple):
+    reason: str
+    ran: bool
+
+
+class Carrier(Site):
+    """Carries attempts out on this machine: made ready, started, waited for, judged. What becomes of them is recorded
+    elsewhere."""
+
+    def __init__(self, workspace: Workspace, run: str, roster: Roster, settings: Settings) -> None:
+        super().__init__(workspace, run, roster, settings)
+        self._wake: dict[str, float] = {}  # attempts that wait for another start, and until when
+
+    def launch(self, run: Run, name: str, start: int = 1) -> Ended | None:
+        """None where it has begun, or is being set up; otherwise it could not even be prepared, and has ended."""
+        plan = self.plan(run, name)
+        ended = run["status"] in ENDED
+        prepared = Prepared("failed", "the run has ended") if ended else judge.prepare(self, plan)
+        if isinstance(prepared, UnderWay):
+            self.setups[name] = self._unless_cancelled(prepared.directory)
+            return None
+        if prepared.kind != "ready":
+            if start > 1:
+                judge.give_up(self, plan)
+            return self._not_started(plan, prepared)
+        directory = f"{self.folder}/{name}/{start}"
+        make_directory(directory, 0o777)
+        if start == 1:  # what an earlier start of the attempt changed is its doing, too
+            judge.clear_way(self, plan)
+            self.boundary.begin(plan, run["in_flight"])
+        judge.look_back(self, plan, start)
+        attempts.launch(directory, self._spec(run, plan, directory))
+        if start > 1:
+            self._unless_cancelled(directory)
+        return None
+
+    def _spec(self, run: Run, plan: AttemptPlan, directory: str) -> Spec:
+        """What the supervisor is to start. The prompt, and the outputs as they are now, are kept beside it."""
+        agent = self.roster.named(plan.attempt["agent"])
+        launch = agent.launch(plan)
+        judge.save(f"{directory}/before.json", judge.snapshot(self, plan, directory))
+        with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
+            prompt = launch["stdin"]
+            file.write(self.workspace.secrets.text(prompt) if self.workspace.has_secrets else prompt)
+        secrets = self.settings.get("secrets", [])
+        more = [*self.settings.get("environment", []), *secrets, *judge.names_for(agent, os.environ)]
+        spec: Spec = {
+            "attempt": f"{self.name}.{plan.name}.{plan.start}",
+            "argv": [*gates.isolation(self.settings, self.workspace), *launch["argv"]],
+            "cwd": plan.workdir,
+            "stdin": f"{directory}/prompt",
+            "env": {**plan.environment(dict(os.environ), more), **launch["env"]},
+            "limit": self._limit(run, plan),
+            "grace": GRACE,
+            "output_cap": _OUTPUT_CAP,
+            "pool": f"{self.workspace.state}/slots",
+            "cap": plan.pipeline["cap"],
+        }
+        if secrets:
+            spec["masked"] = secrets
+        if self.lease:
+            spec["lease"] = self.lease
+        return spec
+
+    def _unless_cancelled(self, directory: str) -> str:
+        """A run that was cancelled while this was being started: it is ended with the rest (see rest.cancel)."""
+        if self.current()["status"] == "cancelled":
+            attempts.cancel(directory)
+        return directory
+
+    def _not_started(self, plan: AttemptPlan, prepared: Prepared) -> Ended:
+        attempts.void(self.directory(plan.name))
+        verdict: ReplyVerdict = "PARKED" if prepared.kind == "out_of_time" else "ERROR"
+        reply: Reply = {"verdict": verdict, "summary": prepared.problem, "transient": False, "usage": {}}
+        receipt: Receipt = {"outputs": {}, "checks": [], "problem": prepared.problem, "severities": []}
+        return Ended(plan, Judgement(verdict, prepared.problem, receipt), reply)
+
+    def _limit(self, run: Run, plan: AttemptPlan) -> float | None:
+        """The attempt's own limit, or what is left of the wall clock where that is less."""
+        left, own = time_left(run, plan.step["id"], self.workspace.clock()), self._own_limit(plan)
+        return own if left is None else min(max(left / 1000, 0.1), own or left / 1000)
+
+    def _own_limit(self, plan: AttemptPlan) -> int | None:
+        """As the pipeline says; where it says nothing, as the settings do."""
+        return plan.seat["time_limit"] or time_limit(self.settings)
+
+    def wait(self, in_flight: list[str]) -> list[str]:
+        """Attempts that are not under way any more."""
+        now = time.monotonic()
+        due = [name for name in in_flight if self._wake.get(name, 0.0) <= now]
+        soonest = min((at - now for name, at in self._wake.items() if name in in_flight and at > now), default=None)
+        if not due and soonest is not None:
+            time.sleep(soonest)
+            return self.wait(in_flight)
+        by_directory = {self.setups.get(name) or self.checks.get(name) or self.directory(name): name for name in due}
+        return [by_directory[path] for path in wait_any(list(by_directory), soonest)]
+
+    def carry(self, name: str) -> Ended | Lost | None:
+        """What came of an attempt that is not under way any more; None where it goes on: another start, a check."""
+        directory = self.directory(name)
+        self.checks.pop(name, None)
+        if self.setups.pop(name, None):
+            run = self.current()
+            if run["status"] in RESTING and attempts.void(directory):
+                return Lost(f"the run was {run['status']} before it started", False)
+            return self.launch(run, name)
+        status = attempts.inspect(directory)
+        if name in self._wake:
+            del self._wake[name]
+            return self.launch(self.current(), name, int(os.path.basename(directory)) + 1)
+        match status["state"]:
+            case "finished":
+                return self.finish(name, directory, status["result"])
+            case "lost":
+                attempts.sweep(os.path.dirname(directory))
+                ran = status.get("may_have_run", True) or judge.ran_before(directory)
+                return Lost("its supervisor was killed; nobody knows what it did", ran)
+            case "void" if judge.ran_before(directory):
+                return Lost("it was to be started again, and was not", True)
+            case "void":
+                return Lost("it was recorded, but never started", False)
+            # absent, or launching with no process left that would go on: exactly one of us and a late supervisor wins
+            case _:
+                attempts.void(directory)
+                return None
+
+    def finish(self, name: str, directory: str, result: Result) -> Ended | None:
+        run = self.current()
+        plan = self.plan(run, name)
+        judge.clear_special(self, plan, list(run["in_flight"]))
+        output = read_text(f"{directory}/stdout")
+        judge.look_back(self, plan, int(os.path.basename(directory)))
+        plan.errors = judge.errors_of(directory)
+        reply = self.roster.named(run["attempts"][name]["agent"]).reply(plan, result, output)
+        text = reply.setdefault("text", output)
+        if text not in ("", output):  # a stream of events: what the agent said in the end is kept beside it
+            with open(f"{directory}/reply", "w", encoding="utf-8") as file:
+                file.write(text)
+        if result["timed_out"] and result["duration"] < (self._own_limit(plan) or result["duration"] + 1):
+            reply = {**reply, "verdict": "PARKED", "summary": OUT_OF_TIME}
+        reply = set_aside(reply, self.workspace.clock())
+        if judge.may_start_again(plan, result, reply):
+            judge.keep_usage(directory, reply)
+            self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (plan.start - 1)
+            return None
+        reply = judge.conclude(self, plan, reply)
+        judgement = judge.judge(self, plan, directory, reply)
+        if isinstance(judgement, UnderWay):
+            self.checks[name] = self._unless_cancelled(judgement.directory)
+            return None
+        receipt = judgement.receipt
+        receipt["starts"], receipt["duration_ms"] = plan.start, int(result["duration"] * 1000)
+        receipt["leftover"] = result["leftover"]
+        summary = judge.explained(judgement.verdict, judgement.summary, reply)
+        return Ended(plan, judgement._replace(summary=summary), reply)
+
+
+class Engine(Carrier):
+    elsewhere = False
+    """Are its attempts carried out on other machines?"""
+
     def __init__(
         self, workspace: Workspace, run: str, roster: Roster, settings: Settings, watcher: Watcher | None = None
     ) -> None:
         super().__init__(workspace, run, roster, settings)
         self.watcher = watcher or (lambda run, fresh: None)
         self._unstarted: dict[str, int] = {}  # how many attempts of a seat left no trace, since this engine began
-        self._wake: dict[str, float] = {}  # attempts that wait for another start, and until when
 
     def drive(self) -> Run:
         """Until the run rests: ended, or waiting for a person."""
         with self._alone(), kept_open(self.workspace):
             run = self.workspace.load(self.name)
+            self._refuse_other_place(run)
             gates.refuse_elsewhere(self.workspace, run)
             gates.refuse_untrusted(self.workspace, run)
             gates.refuse_open(self.workspace, protection(run)["level"], self.settings)
@@ -76,8 +244,11 @@ class Engine(Site):
             ended: list[str] = []  # not under way any more, and not collected yet
             while True:
                 run, fresh = self.advance()
-                started = [self.launch(run, name) for name in fresh]
-                if not all(started):
+                launched = [self.launch(run, name) for name in fresh]
+                not_started = [end for end in launched if end is not None]
+                for end in not_started:
+                    self.record(end)
+                if not_started:
                     continue
                 in_flight = list(run["in_flight"])
                 if not in_flight:
@@ -92,6 +263,13 @@ class Engine(Site):
                     if not judge.is_held(self, run, name):
                         ended.remove(name)
                         self.collect(name)
+
+    def _refuse_other_place(self, run: Run) -> None:
+        """An attempt that runs on another machine would be taken for one that never started."""
+        place = str(run["settings"].get("on", ""))
+        if bool(place) != self.elsewhere:
+            message = f"the attempts of run {self.name} are carried out {f'on {place}' if place else 'on this machine'}"
+            raise Refused("other-place", message, f"tenuto run --run {self.name}")
 
     def _take_back(self, run: Run) -> Run:
         """From another orchestrator (guided.py). What it was handed out may be under way there: that is not started
@@ -121,7 +299,9 @@ class Engine(Site):
         """Attempts whose agents have not started yet, because a command of the project had not ended."""
         for name in list(run["in_flight"]):
             if os.path.isdir(f"{self.folder}/{name}/checks") and not os.path.isdir(self.directory(name)):
-                self.launch(run, name)
+                not_started = self.launch(run, name)
+                if not_started is not None:
+                    self.record(not_started)
 
     def _rest(self, run: Run) -> Run:
         self.trees.clear(run)
@@ -207,153 +387,20 @@ class Engine(Site):
         ]
         return earlier[-1]["summary"] if earlier and earlier[-1]["verdict"] != "DONE" else ""
 
-    # ---- agents
-
-    def launch(self, run: Run, name: str, start: int = 1) -> bool:
-        """False where the attempt could not even be prepared, and has ended with that."""
-        plan = self.plan(run, name)
-        ended = run["status"] in ENDED
-        prepared = Prepared("failed", "the run has ended") if ended else judge.prepare(self, plan)
-        if isinstance(prepared, UnderWay):
-            self.setups[name] = self._unless_cancelled(prepared.directory)
-            return True
-        if prepared.kind != "ready":
-            if start > 1:
-                judge.give_up(self, plan)
-            self._fail(plan, prepared)
-            return False
-        directory = f"{self.folder}/{name}/{start}"
-        make_directory(directory, 0o777)
-        if start == 1:  # what an earlier start of the attempt changed is its doing, too
-            judge.clear_way(self, plan)
-            self.boundary.begin(plan, run["in_flight"])
-        judge.look_back(self, plan, start)
-        attempts.launch(directory, self._spec(run, plan, directory))
-        if start > 1:
-            self._unless_cancelled(directory)
-        return True
-
-    def _spec(self, run: Run, plan: AttemptPlan, directory: str) -> Spec:
-        """What the supervisor is to start. The prompt, and the outputs as they are now, are kept beside it."""
-        agent = self.roster.named(plan.attempt["agent"])
-        launch = agent.launch(plan)
-        judge.save(f"{directory}/before.json", judge.snapshot(self, plan, directory))
-        with open(f"{directory}/prompt", "w", encoding="utf-8") as file:
-            prompt = launch["stdin"]
-            file.write(self.workspace.secrets.text(prompt) if self.workspace.has_secrets else prompt)
-        secrets = self.settings.get("secrets", [])
-        more = [*self.settings.get("environment", []), *secrets, *judge.names_for(agent, os.environ)]
-        spec: Spec = {
-            "attempt": f"{self.name}.{plan.name}.{plan.start}",
-            "argv": [*gates.isolation(self.settings, self.workspace), *launch["argv"]],
-            "cwd": plan.workdir,
-            "stdin": f"{directory}/prompt",
-            "env": {**plan.environment(dict(os.environ), more), **launch["env"]},
-            "limit": self._limit(run, plan),
-            "grace": GRACE,
-            "output_cap": _OUTPUT_CAP,
-            "pool": f"{self.workspace.state}/slots",
-            "cap": plan.pipeline["cap"],
-        }
-        if secrets:
-            spec["masked"] = secrets
-        return spec
-
-    def _unless_cancelled(self, directory: str) -> str:
-        """A run that was cancelled while this was being started: it is ended with the rest (see rest.cancel)."""
-        if self.workspace.load(self.name)["status"] == "cancelled":
-            attempts.cancel(directory)
-        return directory
-
     def _fail(self, plan: AttemptPlan, prepared: Prepared) -> None:
-        attempts.void(self.directory(plan.name))
-        verdict: ReplyVerdict = "PARKED" if prepared.kind == "out_of_time" else "ERROR"
-        reply: Reply = {"verdict": verdict, "summary": prepared.problem, "transient": False, "usage": {}}
-        receipt: Receipt = {"outputs": {}, "checks": [], "problem": prepared.problem, "severities": []}
-        with self.workspace.turn(by="engine") as turn:
-            self._record(turn, plan, Judgement(verdict, prepared.problem, receipt), reply)
-
-    def _limit(self, run: Run, plan: AttemptPlan) -> float | None:
-        """The attempt's own limit, or what is left of the wall clock where that is less."""
-        left, own = time_left(run, plan.step["id"], self.workspace.clock()), self._own_limit(plan)
-        return own if left is None else min(max(left / 1000, 0.1), own or left / 1000)
-
-    def _own_limit(self, plan: AttemptPlan) -> int | None:
-        """As the pipeline says; where it says nothing, as the settings do."""
-        return plan.seat["time_limit"] or time_limit(self.settings)
-
-    def wait(self, in_flight: list[str]) -> list[str]:
-        """Attempts that are not under way any more."""
-        now = time.monotonic()
-        due = [name for name in in_flight if self._wake.get(name, 0.0) <= now]
-        soonest = min((at - now for name, at in self._wake.items() if name in in_flight and at > now), default=None)
-        if not due and soonest is not None:
-            time.sleep(soonest)
-            return self.wait(in_flight)
-        by_directory = {self.setups.get(name) or self.checks.get(name) or self.directory(name): name for name in due}
-        return [by_directory[path] for path in wait_any(list(by_directory), soonest)]
+        self.record(self._not_started(plan, prepared))
 
     def collect(self, name: str) -> None:
-        directory = self.directory(name)
-        self.checks.pop(name, None)
-        if self.setups.pop(name, None):
-            run = self.workspace.load(self.name)
-            if run["status"] in RESTING and attempts.void(directory):
-                self.lose(name, f"the run was {run['status']} before it started", False)
-            else:
-                self.launch(run, name)
-            return
-        status = attempts.inspect(directory)
-        if name in self._wake:
-            del self._wake[name]
-            self.launch(self.workspace.load(self.name), name, int(os.path.basename(directory)) + 1)
-            return
-        match status["state"]:
-            case "finished":
-                self.finish(name, directory, status["result"])
-            case "lost":
-                attempts.sweep(os.path.dirname(directory))
-                ran = status.get("may_have_run", True) or judge.ran_before(directory)
-                self.lose(name, "its supervisor was killed; nobody knows what it did", ran)
-            case "void" if judge.ran_before(directory):
-                self.lose(name, "it was to be started again, and was not", True)
-            case "void":
-                self.lose(name, "it was recorded, but never started", False)
-            # absent, or launching with no process left that would go on: exactly one of us and a late supervisor wins
-            case _:
-                attempts.void(directory)
+        match self.carry(name):
+            case Ended() as ended:
+                self.record(ended)
+            case Lost(reason, ran):
+                self.lose(name, reason, ran)
 
-    def finish(self, name: str, directory: str, result: Result) -> None:
-        run = self.workspace.load(self.name)
-        plan = self.plan(run, name)
-        judge.clear_special(self, plan, list(run["in_flight"]))
-        output = read_text(f"{directory}/stdout")
-        judge.look_back(self, plan, int(os.path.basename(directory)))
-        plan.errors = judge.errors_of(directory)
-        reply = self.roster.named(run["attempts"][name]["agent"]).reply(plan, result, output)
-        text = reply.setdefault("text", output)
-        if text not in ("", output):  # a stream of events: what the agent said in the end is kept beside it
-            with open(f"{directory}/reply", "w", encoding="utf-8") as file:
-                file.write(text)
-        if result["timed_out"] and result["duration"] < (self._own_limit(plan) or result["duration"] + 1):
-            reply = {**reply, "verdict": "PARKED", "summary": OUT_OF_TIME}
-        reply = set_aside(reply, self.workspace.clock())
-        if judge.may_start_again(plan, result, reply):
-            judge.keep_usage(directory, reply)
-            self._wake[name] = time.monotonic() + _BACKOFF * 2 ** (plan.start - 1)
-            return
-        reply = judge.conclude(self, plan, reply)
-        judgement = judge.judge(self, plan, directory, reply)
-        if isinstance(judgement, UnderWay):
-            self.checks[name] = self._unless_cancelled(judgement.directory)
-            return
-        receipt = judgement.receipt
-        receipt["starts"], receipt["duration_ms"] = plan.start, int(result["duration"] * 1000)
-        receipt["leftover"] = result["leftover"]
-        summary = judge.explained(judgement.verdict, judgement.summary, reply)
+    def record(self, ended: Ended) -> None:
         with self.workspace.turn(by="engine") as turn:
-            self._record(turn, plan, judgement._replace(summary=summary), reply)
-        if plan.isolated:
+            self._record(turn, *ended)
+        if ended.plan.isolated:
             self.trees.clear(self.workspace.load(self.name))
 
     def _record(self, turn: Turn, plan: AttemptPlan, judgement: Judgement, reply: Reply) -> None:
@@ -382,7 +429,7 @@ class Engine(Site):
     def _keep_printed(self, turn: Turn, plan: AttemptPlan, reply: Reply) -> None:
         """What a command printed, as the document that its pipeline makes of it, whatever its exit status."""
         command = plan.seat["command"]
-        if command and command["stdout"] and not plan.isolated:
+        if command and command["stdout"] and not (plan.isolated and plan.item is not None):
             body = reply.get("text", "").encode()[-LONGEST_DOCUMENT:]
             name = plan.filled(command["stdout"])
             turn.store(self.name, name, plan.path(command["stdout"]), body, step=plan.step["id"])

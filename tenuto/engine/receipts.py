@@ -112,6 +112,7 @@ class Where(NamedTuple):
     left: float | None = None  # seconds that the run may still use
     masked: tuple[str, ...] = ()  # variables whose values are kept out of its output
     prefix: tuple[str, ...] = ()  # the words of `isolation`: what runs here may be what an agent wrote
+    lease: str = ""  # a file that says until when it may go on (supervise/records.py)
 
 
 def titled(kind: str, number: int, name: str = "") -> str:
@@ -177,6 +178,8 @@ def _launch(where: Where, name: str, directory: str, command: str, limit: float)
     }
     if where.masked:
         spec["masked"] = list(where.masked)
+    if where.lease:
+        spec["lease"] = where.lease
     attempts.launch(directory, spec)
 
 

@@ -23,7 +23,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tenuto.agents.roster import NOBODY, Choice, Roster
 from tenuto.core.pipeline.params import missing
@@ -116,12 +116,21 @@ Ask = Callable[[Run], tuple[str, str, Mapping[str, object]] | None]
 """Shows the gate to a person: (decision, feedback, answers by field), or None where there is no answer."""
 
 
+class MakeEngine(Protocol):
+    """What drives a run: Engine, or one whose attempts are carried out elsewhere."""
+
+    def __call__(
+        self, workspace: Workspace, run: str, roster: Roster, settings: Settings, watcher: Watcher | None = None
+    ) -> Engine: ...
+
+
 def drive_until_rest(
     workspace: Workspace,
     name: str,
     roster: Roster,
     settings: Settings,
     *,
+    engine: MakeEngine = Engine,
     watcher: Watcher | None = None,
     ask: Ask | None = None,
     in_advance: str = "",
@@ -134,9 +143,9 @@ def drive_until_rest(
     _check(workspace, name, roster)
     with workspace.turn() as turn:
         remember(turn, name, roster)
-    engine = Engine(workspace, name, roster, settings, watcher)
+    driver = engine(workspace, name, roster, settings, watcher)
     while True:
-        run = engine.drive()
+        run = driver.drive()
         if run["status"] != "waiting_gate":
             break
         if in_advance:
@@ -204,7 +213,7 @@ def _decide_in_advance(workspace: Workspace, name: str, decision: str, settings:
 # ---- the end for good
 
 
-def cancel(workspace: Workspace, name: str, reason: str = "") -> Run:
+def cancel(workspace: Workspace, name: str, reason: str = "", engine: MakeEngine = Engine) -> Run:
     _refuse_out_of_reach(workspace, name)
     run = command(workspace, name, {"do": "Cancel", "reason": reason})
     in_flight = list(workspace.load(name)["in_flight"])
@@ -212,7 +221,7 @@ def cancel(workspace: Workspace, name: str, reason: str = "") -> Run:
         end_all(f"{workspace.state}/attempts/{name}/{attempt}")
     ours = [attempt for attempt in in_flight if run["attempts"][attempt]["agent"] != "guided"]
     if ours and run["driver"] == "engine" and not is_driven(workspace, name):
-        _collect(workspace, name)
+        _collect(workspace, name, engine)
     return workspace.load(name)
 
 
@@ -227,9 +236,9 @@ def _refuse_out_of_reach(workspace: Workspace, name: str) -> None:
             raise Refused("out-of-reach", message, f"there: tenuto cancel {name}", attempt=attempt)
 
 
-def _collect(workspace: Workspace, name: str) -> None:
+def _collect(workspace: Workspace, name: str, engine: MakeEngine) -> None:
     try:
         settings = settings_of(workspace.root, workspace.load(name), workspace.state)
-        Engine(workspace, name, Roster(NOBODY), settings).drive()
+        engine(workspace, name, Roster(NOBODY), settings).drive()
     except TenutoError as problem:
         workspace.warn(f"what the attempts of {name} left was not collected: {problem.message}")

@@ -102,13 +102,16 @@ class Trees:
         is."""
         path, base = plan.workdir, git.head(self.root)
         if not os.path.isdir(path):
-            self._make_room()
-            git.refuse_filters(self.root)
-            git.tell(self.root, "worktree", "prune")
-            git.make_place_for_trees(self.root)
-            git.tell(self.root, "worktree", "add", "--quiet", "-B", self._branch_of(plan), path, base)
+            self.make(plan, base)
             self._fill(plan, path, copied)
         return base
+
+    def make(self, plan: AttemptPlan, base: str) -> None:
+        self._make_room()
+        git.refuse_filters(self.root)
+        git.tell(self.root, "worktree", "prune")
+        git.make_place_for_trees(self.root)
+        git.tell(self.root, "worktree", "add", "--quiet", "-B", self._branch_of(plan), plan.workdir, base)
 
     def _make_room(self) -> None:
         """The folder of this run's trees. Git does not look into it: what lies there is no change."""

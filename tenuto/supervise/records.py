@@ -5,6 +5,7 @@
     read          the record, None where there is none; what cannot be parsed is named, never guessed
     read_all      several, in this order
     FileLock      a file's lock, held while something is done
+    extend_lease  how long an attempt may go on; lease_left: the seconds until then
 
 `create_once` links a finished file to its name instead of creating the name first: nobody
 ever sees the name without the content, and a crash leaves either both or neither.
@@ -18,11 +19,15 @@ An attempt directory holds:
     stdout stderr  the agent's output, each bounded
     result.json    how it ended; written when nothing of the tree is left
     swept.json     what was left by a supervisor that was killed, and is now ended
+
+A lease is a file with a moment of a clock that also counts while the machine sleeps. Whoever may end the lease waits
+for longer than that, so no clocks of two machines are ever compared. A lease that cannot be read is over.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from tenuto.encoding import NotJson, dumps, loads, loads_all
 from tenuto.errors import Damaged
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
         cap: int
         cgroup: NotRequired[bool]  # False: do not use one even where we may
         masked: NotRequired[list[str]]  # variables whose values are kept out of its output
+        lease: NotRequired[str]  # a file that says until when it may go on; without one, it may
 
     class StoredSpec(TypedDict):
         attempt: str
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
         cap: int
         cgroup: NotRequired[bool]
         masked: NotRequired[list[str]]
+        lease: NotRequired[str]
 
     class Launch(TypedDict):
         launcher: Identity | None
@@ -114,6 +121,7 @@ if TYPE_CHECKING:
         stderr: Stream
         leftover: list[Leftover]  # outlived the agent, ended by the supervisor
         survivors: list[Leftover]  # could not be ended; the slot stays taken until they are gone
+        lease_over: NotRequired[bool]  # nobody renewed its lease: it was ended, or never started
 
     class Status(TypedDict):
         state: Literal["absent", "launching", "queued", "running", "finished", "lost", "void"]
@@ -299,3 +307,32 @@ def sync_directory(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# It counts on while the machine is suspended, and nobody can set it.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def lease_clock() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+def extend_lease(path: str, until: float) -> None:
+    """Until this moment of `lease_clock`. It need not survive the machine: what it is for does not, either."""
+    publish(path, {"until": until, "boot": _boot()}, durable=False)
+
+
+def lease_left(path: str) -> float:
+    """Seconds, 0 where it is over."""
+    try:
+        lease = read(path)
+        left = float(lease["until"]) - lease_clock() if lease is not None and lease["boot"] == _boot() else 0.0
+    except (Damaged, OSError, KeyError, TypeError, ValueError):
+        return 0.0
+    return max(left, 0.0)
+
+
+def _boot() -> str:
+    from tenuto.supervise.processes import boot
+
+    return boot()

@@ -3,7 +3,8 @@
     claim     exactly one supervisor, or a void, ever gets it; without it nothing is started
     queue     until one of the pool's slots is free and proven
     run       the agent in its own session, with its environment and nothing else
-    end       at the agent's exit, at the time limit, or on SIGTERM: the whole tree, not the agent
+    end       at the agent's exit, at the time limit, on SIGTERM, or when its lease is over: the whole tree, not the
+              agent
     publish   the result, durably, when nothing of the tree is left
     release   the slot
 
@@ -316,6 +317,7 @@ class Supervision:
         self.duration = 0.0
         self.timed_out = False
         self.cancelled = False
+        self.lease_over = False
         self.error: str | None = None
         self.exec_report: int | None = None
         self.leftover: list[Leftover] = []
@@ -344,7 +346,7 @@ class Supervision:
         pool, cap = self.spec["pool"], self.spec["cap"]
         hold: Hold = {"directory": self.directory, "claim": self.claim}
         pause = 0.01
-        while not self.wakeups.cancelled:
+        while not self.wakeups.cancelled and not self._may_not_go_on():
             slot = slots.take(pool, cap, hold)
             if slot is not None:
                 return slot
@@ -403,7 +405,7 @@ class Supervision:
                 limit = self.spec["limit"]
                 self.timed_out = limit is not None and self.duration > limit + _LATE
                 return
-            if self.wakeups.cancelled:
+            if self.wakeups.cancelled or self._may_not_go_on():
                 self.cancelled = True
                 return
             rest = _LOOK_AT_OUTPUT
@@ -414,6 +416,13 @@ class Supervision:
                     return
                 rest = min(rest, left)
             self.wakeups.wait(rest)
+
+    def _may_not_go_on(self) -> bool:
+        """Another machine may start the same work when this lease is over: nothing of this one is left by then."""
+        lease = self.spec.get("lease")
+        if lease and records.lease_left(lease) <= 0:
+            self.lease_over = True
+        return self.lease_over
 
     def _trim(self) -> None:
         for output in self.outputs:
@@ -494,7 +503,7 @@ class Supervision:
         if not_started is not None:
             self.error, self.started, self.status = not_started, None, None
         code = None if self.status is None else os.waitstatus_to_exitcode(self.status)
-        return {
+        result: Result = {
             "attempt": self.spec["attempt"],
             "exit_code": code if code is not None and code >= 0 else None,
             "signal": -code if code is not None and code < 0 else None,
@@ -510,6 +519,9 @@ class Supervision:
             "leftover": self.leftover,
             "survivors": [] if self._is_empty() else processes.name_all(self._tree()),
         }
+        if self.lease_over:
+            result["lease_over"] = True
+        return result
 
 
 class MaskedOutput(Output):

@@ -249,12 +249,12 @@ def test_a_cancelled_run_starts_no_agent_again_after_a_transient_failure(ground:
     name = ground.start(plan="## Wave 1\n- 01-a (depends_on: none)\n", _01="true")
 
     class Fails(Engine):
-        def finish(self, name: str, directory: str, result: Any) -> None:
+        def finish(self, name: str, directory: str, result: Any) -> Any:
             if "implementer" in name:
                 self._wake[name] = 0.0
                 cancel(tenuto.open(str(ground.root)), self.name)
-                return
-            super().finish(name, directory, result)
+                return None
+            return super().finish(name, directory, result)
 
     run = Fails(tenuto.open(str(ground.root)), name, Roster(f"scripted:{ground.script}"), {}).drive()
     assert (run["status"], run["in_flight"]) == ("cancelled", [])

@@ -13,7 +13,7 @@ import pytest
 
 import tenuto
 from tenuto.agents.roster import Roster
-from tenuto.engine.loop import Engine
+from tenuto.engine.loop import Ended, Engine
 from tenuto.engine.worktrees import look
 from tests.acceptance.grounds import PIPELINE, Ground, merges
 
@@ -106,7 +106,7 @@ def test_killed_before_it_went_on_nothing_is_lost(tmp_path: Path) -> None:
     at_work = Interrupted(tmp_path, LOST)
 
     class Dies(Engine):
-        def launch(self, run: Any, name: str, start: int = 1) -> bool:
+        def launch(self, run: Any, name: str, start: int = 1) -> Ended | None:
             if name == SECOND:
                 self.boundary.begin = _dies  # type: ignore[method-assign,assignment]
             return super().launch(run, name, start)

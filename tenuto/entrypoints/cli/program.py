@@ -172,6 +172,12 @@ def _check() -> Commands:
     return {"verify": check.verify, "repair": check.repair}
 
 
+def _machines() -> Commands:
+    from tenuto.entrypoints.cli import machines
+
+    return {"worker": machines.worker, "attempt": machines.attempt, "cluster": machines.cluster}
+
+
 def _doctor() -> Commands:
     from tenuto.entrypoints.cli import check
 
@@ -232,6 +238,11 @@ SECTIONS: dict[str, dict[str, Row]] = {
     "Connect": {
         "trust": Row(_trust, "Look at what this repository would run, and say that it may."),
         "setup": Row(_setup, "Let an agent program call Tenuto on its events."),
+    },
+    "Many machines": {
+        "cluster": Row(_machines, "Prepare a database that machines share."),
+        "worker": Row(_machines, "Carry out attempts of runs that are driven elsewhere."),
+        "attempt": Row(_machines, "Carry out one of them, and end."),
     },
     "Mend": {
         "verify": Row(_check, "Is everything as it was written?"),

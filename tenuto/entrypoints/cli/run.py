@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from tenuto.core.records.run import Run
     from tenuto.engine.rest import Ask
     from tenuto.workspace.settings import Settings
-    from tenuto.workspace.workspace import Workspace
+    from tenuto.workspace.workspace import Turn, Workspace
 
 
 LIMIT_FORM = "--limit attempts=40, --limit money=2.50, --limit attempts@design=3"
 USUAL = "eight-step"
 PARAM_HELP = "A parameter of the pipeline; a list takes several, or parts with commas."
 TRUST_HELP = "What this repository brings may run, this once, unseen: for CI (tenuto trust is for you)."
+ON_HELP = "Attempts are carried out by the workers of a pool, on any machine (tenuto worker)."
 LIMIT_HELP = "A budget: attempts, tokens, money (dollars), wall_clock (seconds); UNIT@STEP for one step."
 
 
@@ -200,6 +201,7 @@ def settings_for(workspace: Workspace, run: str) -> Settings:
 
 def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "") -> Answer:
     """Until the run rests, shown while it goes on."""
+    from tenuto.cluster.driver import engine_for
     from tenuto.engine.rest import drive_until_rest
 
     settings = settings_for(workspace, run)
@@ -211,6 +213,7 @@ def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "") 
                 run,
                 roster,
                 settings,
+                engine=engine_for(workspace, run),
                 watcher=view.on_turn,
                 ask=view.asking(on_terminal(workspace)),
                 in_advance=in_advance,
@@ -331,6 +334,7 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
     default=None,
     help="Changes that are not committed: refuse to start (so on a branch of its own), or stash them first.",
 )
+@click.option("--on", "place", default="", metavar="cluster[:POOL]", help=ON_HELP)
 @click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
 @click.option("--trust", "trusted", is_flag=True, help=TRUST_HELP)
 def run_(
@@ -350,6 +354,7 @@ def run_(
     kind: str | None,
     branch: bool,
     dirty: str | None,
+    place: str,
     start_only: bool,
     trusted: bool,
 ) -> Answer:
@@ -362,7 +367,7 @@ def run_(
     goes_on = (existing or _current(workspace)) if request is None else existing or ""
     roster = None if start_only else roster_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:
-        _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty})
+        _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty, "--on": place})
         if not pipeline:
             _refuse_late({"--param": bool(param), "--params-file": params_file})
     chosen_pipeline = pipeline or (choose_pipeline(workspace, settings) if request is not None else "")
@@ -382,14 +387,11 @@ def run_(
         run_id = _keep_to(workspace, _current(workspace), limits_of(limit), switches_of(approval, switch))
     else:
         if roster is not None:
-            from tenuto.engine.boundary import refuse_beside
-            from tenuto.workspace.guard import refuse_attempts
-
-            refuse_attempts(workspace.caller, workspace.state, "begin a run")
-            refuse_beside(workspace, "")  # before anything is recorded
+            _refuse_to_begin(workspace)
         switches, limits = switches_of(approval, switch), limits_of(limit)
-        where = (kind or settings.get("workspace", ""), branch, dirty or "")
-        run_id = _begin(workspace, request, chosen_pipeline, name, switches, params, limits, roster, where)
+        pool = _pool_of(workspace, place, kind)
+        where = ("worktree" if pool else kind or settings.get("workspace", ""), branch, dirty or "")
+        run_id = _begin(workspace, request, chosen_pipeline, name, switches, params, limits, roster, where, pool)
     if roster is None:
         return ended(workspace.load(run_id))
     return drive(workspace, run_id, roster, no_input or "")
@@ -473,6 +475,7 @@ def _begin(
     limits: Limits,
     roster: Roster | None,
     where: tuple[str, bool, str],
+    pool: str,
 ) -> str:
     from tenuto.engine.begin import Place, start
     from tenuto.engine.rest import remember
@@ -480,6 +483,14 @@ def _begin(
     text = sys.stdin.read() if request == "-" else request
     if not text.strip():
         raise BadInput("no-request", "the request is empty", "tenuto run 'what you want'")
+
+    def note(turn: Turn, new: str) -> None:
+        from tenuto.cluster.driver import remember_pool
+
+        remember(turn, new, roster)
+        if pool:
+            remember_pool(turn, new, pool)
+
     record = start(
         workspace,
         text,
@@ -491,10 +502,34 @@ def _begin(
         name=name,
         roster=roster,
         place=Place(*where),
-        then=lambda turn, new: remember(turn, new, roster),
+        then=note,
     )
     _say_what_is_unchecked(workspace, record)
     return run_view(record)["run"]
+
+
+def _refuse_to_begin(workspace: Workspace) -> None:
+    """Before anything is recorded."""
+    from tenuto.engine.boundary import refuse_beside
+    from tenuto.workspace.guard import refuse_attempts
+
+    refuse_attempts(workspace.caller, workspace.state, "begin a run")
+    refuse_beside(workspace, "")
+
+
+def _pool_of(workspace: Workspace, place: str, kind: str | None) -> str:
+    """The pool that `--on` names; refused, before anything is recorded, where its attempts could not travel."""
+    if not place:
+        return ""
+    where, _, pool = place.partition(":")
+    if where != "cluster":
+        raise BadInput("bad-place", f"attempts are not carried out on '{place}'", "--on cluster, or --on cluster:POOL")
+    if kind == "shared":
+        message = "on other machines every attempt has a work tree of its own"
+        raise BadInput("bad-place", message, "leave out --workspace shared")
+    from tenuto.cluster.driver import refuse_unready
+
+    return refuse_unready(workspace, pool or "default")
 
 
 def _current(workspace: Workspace) -> str:

@@ -149,6 +149,7 @@ def _resume_by_hand(workspace: Workspace, run: str) -> Answer:
 @click.option("--reason", default="", help="Words for the record.")
 def cancel(run: str | None, reason: str) -> Answer:
     """End a run for good. Agents under way are ended with everything they started. Its name must be given."""
+    from tenuto.cluster.driver import engine_for
     from tenuto.engine.rest import cancel as end
 
     workspace = open_existing()
@@ -157,7 +158,8 @@ def cancel(run: str | None, reason: str) -> Answer:
         raise BadInput(
             "no-run-named", "a run is cancelled for good: say which one", f"tenuto cancel {known}", run=known
         )
-    return _standing(end(workspace, chosen(workspace, run), reason))
+    name = chosen(workspace, run)
+    return _standing(end(workspace, name, reason, engine_for(workspace, name)))
 
 
 @click.command("retry", cls=Command, examples=[("tenuto retry dark-mode design", "from there on again")])

@@ -125,6 +125,7 @@ def _mark_seen(workspace: Workspace, name: str) -> None:
 
 def _act(word: str, run: str, asked: Asking) -> Callable[[Workspace], object]:
     """What this answer does. BadInput before anybody is asked for anything, where it is none."""
+    from tenuto.cluster.driver import engine_for
     from tenuto.engine.gates import answer_question, command
     from tenuto.engine.rest import cancel
 
@@ -148,7 +149,7 @@ def _act(word: str, run: str, asked: Asking) -> Callable[[Workspace], object]:
             step = asked.one("step")
             return lambda workspace: command(workspace, run, {"do": "RetryStep", "step": step})
         case "cancel":
-            return lambda workspace: cancel(workspace, run, words)
+            return lambda workspace: cancel(workspace, run, words, engine_for(workspace, run))
         case "pause":
             reason = words or "a person asked for it"
             pause: Command = {"do": "Pause", "kind": "person", "reason": reason, "recommendations": ["resume"]}

@@ -1,0 +1,141 @@
+"""Many machines: `tenuto worker` and `tenuto attempt` on those that work, `tenuto cluster` for who prepares the
+database, `tenuto workers` for who wants to see them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from tenuto.entrypoints.cli.frame import Answer, Command, Group
+from tenuto.entrypoints.cli.terminal import say
+from tenuto.errors import BadInput
+
+if TYPE_CHECKING:
+    from tenuto.cluster.worker import Worker
+
+_HOME_HELP = "Where it keeps code and attempts, and finds them after a restart; one worker to a folder."
+_LABEL_HELP = "What this machine has; a task that asks for labels goes to a worker that has all of them."
+
+
+def _home(given: str | None, pool: str) -> str:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.abspath(given or f"{state}/tenuto/worker-{pool}")
+
+
+def _worker(home: str | None, pool: str, slots: int, labels: tuple[str, ...]) -> Worker:
+    from tenuto import __version__
+    from tenuto.cluster.database import address
+    from tenuto.cluster.worker import Place, Worker, stop_on_signals
+
+    if not pool.replace("-", "a").replace("_", "a").isalnum():
+        raise BadInput("bad-name", f"{pool!r} is no name of a pool", "letters, digits, - and _")
+    made = Worker(address(), Place(_home(home, pool), pool, slots, labels, __version__), say)
+    stop_on_signals(made)
+    return made
+
+
+@click.command(
+    "worker",
+    cls=Command,
+    examples=[
+        ("tenuto worker", "work for the pool `default`, two attempts at a time"),
+        ("tenuto worker --pool big --slots 8 --label gpu", "for another pool, with a label"),
+    ],
+)
+@click.option("--pool", default="default", help="Whose attempts it carries out.")
+@click.option("--slots", type=click.IntRange(1, 1000), default=2, help="How many at a time.")
+@click.option("--label", "labels", multiple=True, help=_LABEL_HELP)
+@click.option("--home", default=None, metavar="FOLDER", help=_HOME_HELP)
+def worker(pool: str, slots: int, labels: tuple[str, ...], home: str | None) -> Answer:
+    """Carry out attempts of runs that are driven elsewhere.
+
+    TENUTO_CLUSTER says where the database is. Ctrl-C or SIGTERM: nothing more is taken, and it ends when all that is
+    under way has ended; once more, and it ends at once. Started again in its folder, it takes up what still runs.
+    """
+    done = _worker(home, pool, slots, labels).work()
+    return Answer({"carried_out": done}, [f"{done} carried out"])
+
+
+@click.command(
+    "attempt",
+    cls=Command,
+    examples=[
+        ("tenuto attempt --pool big", "whatever waits first, and no other"),
+        ("tenuto attempt dark-mode design-1-designer-1", "this one, as a job of Kubernetes or SLURM"),
+    ],
+)
+@click.argument("run", required=False)
+@click.argument("attempt", required=False)
+@click.option("--pool", default="default", help="The pool that it waits in.")
+@click.option("--label", "labels", multiple=True, help=_LABEL_HELP)
+@click.option("--home", default=None, metavar="FOLDER", help=_HOME_HELP)
+def attempt(run: str | None, attempt: str | None, pool: str, labels: tuple[str, ...], home: str | None) -> Answer:
+    """Carry out one attempt, and end: a worker for one piece of work. It waits until there is one."""
+    wanted = "/".join(word for word in (run, attempt) if word)
+
+    def is_meant(task: str) -> bool:
+        of_run = task.partition("/")[2]
+        return not wanted or of_run == wanted or of_run.startswith(f"{wanted}/")
+
+    done = _worker(home, pool, 1, labels).work(is_meant)
+    return Answer({"carried_out": done}, [f"{done} carried out"])
+
+
+# ---- the database
+
+
+@click.group(
+    "cluster",
+    cls=Group,
+    examples=[
+        ("tenuto cluster init postgresql://db/tenuto?sslmode=verify-full", "prepare a database, as its owner"),
+        ("tenuto cluster pool big --cap 32", "make a pool, or change one"),
+    ],
+)
+def cluster() -> None:
+    """Prepare what machines share: a database with pools, and logins for workers and drivers."""
+
+
+@cluster.command("init", cls=Command, examples=[("tenuto cluster init postgresql:///tenuto", "on this machine")])
+@click.argument("address", required=False)
+def init(address: str | None) -> Answer:
+    """Make the schema in a database, as its owner. Where it is there already, nothing is changed."""
+    from tenuto.cluster import database
+
+    where = address or database.address()
+    fresh = database.install(where)
+    line = "the database is prepared, with one pool: default" if fresh else "the database was prepared before"
+    return Answer({"made": fresh}, [line, "  try: tenuto cluster login NAME, and on each machine: tenuto worker"])
+
+
+@cluster.command("pool", cls=Command, examples=[("tenuto cluster pool big --cap 32", "32 at a time, on all machines")])
+@click.argument("name")
+@click.option("--cap", type=click.IntRange(0, 100_000), default=None, help="Attempts at a time, over all workers.")
+@click.option("--lease", type=click.IntRange(10, 86_400), default=None, help="Seconds; 120 where nothing is said.")
+def pool(name: str, cap: int | None, lease: int | None) -> Answer:
+    """Make a pool, or change one. What is under way keeps the lease that it has."""
+    from tenuto.cluster import database
+
+    line = database.Line(database.address())
+    question = """
+        INSERT INTO pool (name, cap, lease_seconds) VALUES (%s, coalesce(%s, 16), coalesce(%s, 120))
+        ON CONFLICT (name) DO UPDATE SET cap = coalesce(%s, pool.cap), lease_seconds = coalesce(%s, pool.lease_seconds)
+        RETURNING name, cap, lease_seconds"""
+    made, size, seconds = line.row(question, name, cap, lease, cap, lease)
+    line.close()
+    data = {"pool": made, "cap": size, "lease_seconds": seconds}
+    return Answer(data, [f"pool {name}: {size!s} at a time, leases of {seconds!s} s"])
+
+
+@cluster.command("login", cls=Command, examples=[("tenuto cluster login worker-7", "a worker's own login")])
+@click.argument("name")
+@click.option("--driver", is_flag=True, help="For who drives runs, instead of for a worker.")
+def login(name: str, driver: bool) -> Answer:
+    """Let a login of the database work, or drive. It is made where there is none; its password is yours to set."""
+    from tenuto.cluster import database
+
+    role = database.DRIVERS if driver else database.WORKERS
+    database.allow(database.address(), name, role)
+    return Answer({"login": name, "role": role}, [f"{name} may {'drive' if driver else 'work'}"])
