@@ -1,14 +1,13 @@
 """The database that machines share: how it is reached, and what is kept there.
 
-    address()                  where it is: $TENUTO_CLUSTER
+    address(state)             where it is: $TENUTO_CLUSTER, or the server that keeps the journal
     line = Line(address)       one connection, made again when it breaks
     line.rows("SELECT ...")    a question in a transaction of its own, asked again where the connection broke
     install(address)           the schema, by its owner; once
     allow(address, login)      a login of its own for a worker, or for drivers
 
-Rules. A password never stands in the settings: psycopg reads ~/.pgpass, PGPASSFILE and pg_service.conf. What leaves
-this machine is encrypted, and the server is who it says (sslmode=verify-full); anything less is refused. A schema of
-another edition is refused by its number.
+Rules. How a server is named, and which way to it is safe: stores/postgres/address.py. A schema of another edition is
+refused by its number.
 
 Everything that is asked here can be asked again: after a broken connection nobody knows whether it was carried out, and
 the answer of the second time says it.
@@ -24,6 +23,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, LiteralString, TypeAlias
 
 from tenuto.errors import NotFound, Refused, SchemaSkew, TenutoError
+from tenuto.stores.place import read_place
 
 if TYPE_CHECKING:
     import psycopg
@@ -37,13 +37,15 @@ SCHEMA = "tenuto_cluster"
 EDITION = 1
 WORKERS, DRIVERS = "tenuto_worker", "tenuto_driver"  # roles without login, granted to those who have one
 _FOR_WORKERS = ("register", "ready", "claim", "beat", "held", "content_of", "report", "give_back", "leave")
-_CONNECT_SECONDS = 10
 _HINT = "docs/howto/many-machines.md says how a database is prepared"
 
 
-def address() -> str:
-    """Never from the settings of a repository: whoever wrote those would choose who gets to see the run."""
+def address(state: str = "") -> str:
+    """`state`: of a workspace whose journal may be on such a server. Never from the settings of a repository: whoever
+    wrote those would choose who gets to see the run."""
     found = os.environ.get(VARIABLE, "")
+    if not found and state and os.path.exists(f"{state}/where"):
+        found = read_place(state)[0]
     if not found:
         message = "it is not said which database the machines share"
         raise Refused("no-cluster", message, f"{VARIABLE}=postgresql://host/name (docs/howto/many-machines.md)")
@@ -90,7 +92,7 @@ class Line:
                 return found.fetchall() if found.description else []
             except psycopg.OperationalError as problem:
                 self.close()
-                raise _away(self.address, problem) from None
+                raise _away(problem) from None
             except psycopg.errors.InsufficientPrivilege as problem:
                 raise Refused("not-permitted", _said(problem), _HINT) from None
             except psycopg.errors.NoDataFound as problem:
@@ -130,46 +132,18 @@ class Line:
                 connection.close()
 
 
-def connect(address: str) -> Connection:
+def connect(where: str) -> Connection:
     import psycopg
 
-    refuse_open_line(address)
+    from tenuto.stores.postgres.address import checked, connection_words
+
+    words = connection_words(checked(where))
+    # Without prepared statements: a pooler in between may give every question to another process of the server.
+    options = f"-c search_path={SCHEMA},pg_catalog -c statement_timeout=60000 -c lock_timeout=30000"
     try:
-        return psycopg.connect(
-            address,
-            autocommit=True,
-            connect_timeout=_CONNECT_SECONDS,
-            options=f"-c search_path={SCHEMA},pg_catalog -c statement_timeout=60000 -c lock_timeout=30000",
-            keepalives_idle=10,
-            keepalives_interval=5,
-            keepalives_count=3,
-            tcp_user_timeout=20_000,
-            application_name="tenuto",
-            prepare_threshold=None,  # a pooler in between may give every question to another server process
-        )
+        return psycopg.connect(words, autocommit=True, prepare_threshold=None, options=options)
     except psycopg.OperationalError as problem:
-        raise _away(address, problem) from None
-    except psycopg.ProgrammingError as problem:
-        raise Refused("bad-address", f"this is no address of a database: {_said(problem)}", _HINT) from None
-
-
-def refuse_open_line(address: str) -> None:
-    """What leaves this machine does so encrypted, to a server that has shown who it is."""
-    import psycopg
-
-    try:
-        given = psycopg.conninfo.conninfo_to_dict(address)
-    except psycopg.ProgrammingError as problem:
-        raise Refused("bad-address", f"this is no address of a database: {_said(problem)}", _HINT) from None
-    if given.get("password"):
-        message = "a password does not belong into the address of a database"
-        raise Refused("password-in-address", message, "write it to ~/.pgpass, which only you can read")
-    host = str(given.get("host") or os.environ.get("PGHOST", ""))
-    near = all(one.startswith("/") or one in ("", "localhost", "127.0.0.1", "::1") for one in host.split(","))
-    mode = str(given.get("sslmode") or os.environ.get("PGSSLMODE", ""))
-    if not near and not given.get("service") and mode != "verify-full":
-        message = f"the connection to {host} would not prove who answers"
-        raise Refused("open-line", message, "add ?sslmode=verify-full&sslrootcert=... to the address")
+        raise _away(problem) from None
 
 
 def refuse_other_edition(connection: Connection) -> None:
@@ -231,7 +205,7 @@ def allow(address: str, login: str, role: str) -> None:
         connection.execute(SQL("GRANT {} TO {}").format(Identifier(role), Identifier(login)))
 
 
-def _away(address: str, problem: Exception) -> TenutoError:
+def _away(problem: Exception) -> TenutoError:
     return TenutoError("database-away", f"the database does not answer: {_said(problem)}", "ask again in a moment")
 
 

@@ -335,7 +335,7 @@ def engine_for(workspace: Workspace, run: str) -> MakeEngine:
     """What drives this run: on this machine, or on those that share a database."""
     if not pool_of(workspace.load(run)):
         return Engine
-    return partial(ClusterEngine, line=Line(address()))
+    return partial(ClusterEngine, line=Line(address(workspace.state)))
 
 
 def remember_pool(turn: Turn, run: str, pool: str) -> None:
@@ -347,7 +347,7 @@ def refuse_unready(workspace: Workspace, pool: str) -> str:
     """The pool, where a run could be carried out there: there is an origin, a database, and the pool in it."""
     code.origin_of(workspace.root)
     code.refuse_what_does_not_travel(workspace.root)
-    line = Line(address())
+    line = Line(address(workspace.state))
     try:
         pools = [str(name) for (name,) in line.rows("SELECT name FROM pool ORDER BY name")]
     finally:

@@ -54,7 +54,7 @@ def test_a_conflict_between_two_items_is_handed_to_the_next_attempt(tmp_path: Pa
     with fleet(tmp_path, database) as machines:
         machines.worker()
         name = machines.start(
-            _01="echo one > shared.txt", _02="echo two > shared.txt", _02__2="echo three >> shared.txt"
+            _01="echo one > shared.txt", _02__2="echo three >> shared.txt", _02="echo two > shared.txt"
         )
         run = machines.drive(name)
         assert run["status"] == "completed", machines.said()

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenuto.entrypoints.cli.frame import Answer, Command, Group
-from tenuto.entrypoints.cli.terminal import say
-from tenuto.errors import BadInput
+from tenuto.entrypoints.cli.frame import Answer, Command, Group, open_here
+from tenuto.entrypoints.cli.terminal import Table, say
+from tenuto.errors import BadInput, TenutoError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tenuto.cluster.machines import MachinesView, WorkerView
     from tenuto.cluster.worker import Worker
+    from tenuto.entrypoints.cli.terminal import Part
 
 _HOME_HELP = "Where it keeps code and attempts, and finds them after a restart; one worker to a folder."
 _LABEL_HELP = "What this machine has; a task that asks for labels goes to a worker that has all of them."
@@ -26,12 +30,11 @@ def _home(given: str | None, pool: str) -> str:
 
 def _worker(home: str | None, pool: str, slots: int, labels: tuple[str, ...]) -> Worker:
     from tenuto import __version__
-    from tenuto.cluster.database import address
     from tenuto.cluster.worker import Place, Worker, stop_on_signals
 
     if not pool.replace("-", "a").replace("_", "a").isalnum():
         raise BadInput("bad-name", f"{pool!r} is no name of a pool", "letters, digits, - and _")
-    made = Worker(address(), Place(_home(home, pool), pool, slots, labels, __version__), say)
+    made = Worker(_address(), Place(_home(home, pool), pool, slots, labels, __version__), say)
     stop_on_signals(made)
     return made
 
@@ -83,6 +86,59 @@ def attempt(run: str | None, attempt: str | None, pool: str, labels: tuple[str, 
     return Answer({"carried_out": done}, [f"{done} carried out"])
 
 
+@click.command(
+    "workers",
+    cls=Command,
+    examples=[
+        ("tenuto workers", "who is there, what waits and what is under way"),
+        ("tenuto workers --json", "all of it"),
+    ],
+)
+def workers() -> Answer:
+    """Workers and pools, what is under way on which machine, and reports that came too late."""
+    from tenuto.cluster.database import Line
+    from tenuto.cluster.machines import machines_view
+
+    line = Line(_address())
+    try:
+        view = machines_view(line)
+    finally:
+        line.close()
+    return Answer(view, _shown(view))
+
+
+def _shown(view: MachinesView) -> Iterator[Part]:
+    for pool in view["pools"]:
+        yield f"pool {pool['pool']}: {pool['running']} of {pool['cap']} under way, {pool['queued']} waiting"
+    if not view["workers"]:
+        yield "no worker has registered yet: tenuto worker"
+        return
+    heads = ("worker", "pool", "state", "busy", "version", "host")
+    yield Table(heads, [_row(one) for one in view["workers"]])
+    if view["under_way"]:
+        leases = [(one, f"{max(0.0, one['seconds_left']):.0f} s") for one in view["under_way"]]
+        rows = [(one["run"], one["attempt"], one["worker"], left) for one, left in leases]
+        yield Table(("run", "attempt", "worker", "lease"), rows)
+    if view["late"]:
+        late = [(one["at"], one["run"], one["attempt"], one["worker"]) for one in view["late"]]
+        yield Table(("too late at", "run", "attempt", "worker"), late)
+
+
+def _row(one: WorkerView) -> tuple[str, ...]:
+    return (one["worker"], one["pool"], one["state"], f"{one['busy']}/{one['slots']}", one["software"], one["host"])
+
+
+def _address() -> str:
+    """Of the database, also where the current folder is in no repository."""
+    from tenuto.cluster.database import address
+
+    try:
+        state = open_here().state
+    except TenutoError:
+        state = ""
+    return address(state)
+
+
 # ---- the database
 
 
@@ -104,7 +160,7 @@ def init(address: str | None) -> Answer:
     """Make the schema in a database, as its owner. Where it is there already, nothing is changed."""
     from tenuto.cluster import database
 
-    where = address or database.address()
+    where = address or _address()
     fresh = database.install(where)
     line = "the database is prepared, with one pool: default" if fresh else "the database was prepared before"
     return Answer({"made": fresh}, [line, "  try: tenuto cluster login NAME, and on each machine: tenuto worker"])
@@ -118,7 +174,7 @@ def pool(name: str, cap: int | None, lease: int | None) -> Answer:
     """Make a pool, or change one. What is under way keeps the lease that it has."""
     from tenuto.cluster import database
 
-    line = database.Line(database.address())
+    line = database.Line(_address())
     question = """
         INSERT INTO pool (name, cap, lease_seconds) VALUES (%s, coalesce(%s, 16), coalesce(%s, 120))
         ON CONFLICT (name) DO UPDATE SET cap = coalesce(%s, pool.cap), lease_seconds = coalesce(%s, pool.lease_seconds)
@@ -137,5 +193,5 @@ def login(name: str, driver: bool) -> Answer:
     from tenuto.cluster import database
 
     role = database.DRIVERS if driver else database.WORKERS
-    database.allow(database.address(), name, role)
+    database.allow(_address(), name, role)
     return Answer({"login": name, "role": role}, [f"{name} may {'drive' if driver else 'work'}"])

@@ -175,7 +175,12 @@ def _check() -> Commands:
 def _machines() -> Commands:
     from tenuto.entrypoints.cli import machines
 
-    return {"worker": machines.worker, "attempt": machines.attempt, "cluster": machines.cluster}
+    return {
+        "worker": machines.worker,
+        "attempt": machines.attempt,
+        "workers": machines.workers,
+        "cluster": machines.cluster,
+    }
 
 
 def _doctor() -> Commands:
@@ -241,6 +246,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
     },
     "Many machines": {
         "cluster": Row(_machines, "Prepare a database that machines share."),
+        "workers": Row(_machines, "Who is there, what waits, what came too late."),
         "worker": Row(_machines, "Carry out attempts of runs that are driven elsewhere."),
         "attempt": Row(_machines, "Carry out one of them, and end."),
     },
