@@ -76,7 +76,7 @@ def _with_index(root: str, index: str, *words: str, given: str = "") -> str:
 def send(root: str, origin: str, *pairs: tuple[str, str]) -> None:
     """Commits under refs; one that is "" takes the ref away. Repeating it changes nothing."""
     words = [f"{commit}:{ref}" for commit, ref in pairs]
-    answer = git.ask(root, "push", "--quiet", "--no-verify", "--force", origin, *words, seconds=_SECONDS)
+    answer = git.transfer(root, "push", "--quiet", "--no-verify", "--force", origin, *words, seconds=_SECONDS)
     if answer.status != 0:
         raise _unreachable(origin, "push", answer)
 
@@ -86,10 +86,10 @@ def take(root: str, origin: str, ref: str, commit: str) -> None:
     if is_here(root, commit):
         return
     fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", origin)
-    answer = git.ask(root, *fetch, ref, seconds=_SECONDS)
+    answer = git.transfer(root, *fetch, ref, seconds=_SECONDS)
     if not is_here(root, commit):
         # The ref was moved: many servers give out a commit by its hash as well.
-        answer = git.ask(root, *fetch, commit, seconds=_SECONDS)
+        answer = git.transfer(root, *fetch, commit, seconds=_SECONDS)
     if not is_here(root, commit):
         raise _unreachable(origin, "fetch", answer)
 

@@ -23,7 +23,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, LiteralString, TypeAlias
 
 from tenuto.errors import NotFound, Refused, SchemaSkew, TenutoError
-from tenuto.stores.place import read_place
+from tenuto.stores import server_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -44,8 +44,8 @@ def address(state: str = "") -> str:
     """`state`: of a workspace whose journal may be on such a server. Never from the settings of a repository: whoever
     wrote those would choose who gets to see the run."""
     found = os.environ.get(VARIABLE, "")
-    if not found and state and os.path.exists(f"{state}/where"):
-        found = read_place(state)[0]
+    if not found and state:
+        found = server_of(state)
     if not found:
         message = "it is not said which database the machines share"
         raise Refused("no-cluster", message, f"{VARIABLE}=postgresql://host/name (docs/howto/many-machines.md)")

@@ -136,6 +136,11 @@ def ask(root: str, *words: str, given: str = "", seconds: float | None = None) -
     return answer
 
 
+def transfer(root: str, *words: str, seconds: float) -> Answer:
+    """Fetch or push, to or from a repository that is named in full: the only calls that leave this one."""
+    return git_start.start(root, words, seconds=seconds, transfers=True)[0]
+
+
 def tell(root: str, *words: str, given: str = "") -> str:
     """Run it, and have it succeed."""
     answer = ask(root, *words, given=given)

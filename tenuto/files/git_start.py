@@ -42,6 +42,7 @@ from tenuto.files.planted import read_plain
 NOT_STARTED = 127  # the status where the program itself could not be started
 OUT_OF_TIME = 124  # the status where it took too long
 _LONGEST = 900.0  # seconds, where nothing else is said: whatever git waits for there is not coming
+TRANSPORTS = "file:git:http:https:ssh"
 NO_REPOSITORY = 128  # git's own, where there is no repository
 FILTERS = "git-filters"
 REMOTES = "git-remotes"
@@ -341,10 +342,16 @@ def is_allowed(root: str, name: str) -> bool:
 
 
 def start(
-    root: str, *questions: tuple[str, ...], given: str = "", index: str = "", seconds: float | None = None
+    root: str,
+    *questions: tuple[str, ...],
+    given: str = "",
+    index: str = "",
+    seconds: float | None = None,
+    transfers: bool = False,
 ) -> list[Answer]:
     """Several at the same time: most of what a short one takes is its start. `index`: another one than the
-    repository's. `seconds`: after which it is ended."""
+    repository's. `seconds`: after which it is ended. `transfers`: to or from a repository that a person has named;
+    nothing else may start ssh or a helper."""
     repository = repository_of(root)
     if repository is None:
         return [Answer(NO_REPOSITORY, b"", f"{root} is no git repository".encode()) for _ in questions]
@@ -354,6 +361,8 @@ def start(
         return [Answer(NOT_STARTED, b"", str(getattr(problem, "message", problem)).encode()) for _ in questions]
     if index:
         told["GIT_INDEX_FILE"] = index
+    if transfers:
+        told["GIT_ALLOW_PROTOCOL"] = TRANSPORTS
     return _run(root, _environment(repository.tree, told), *questions, given=given, seconds=seconds)
 
 

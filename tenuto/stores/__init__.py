@@ -38,3 +38,12 @@ def is_elsewhere(location: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def server_of(location: str) -> str:
+    """The address of the server that keeps the journal of this folder; "" where it lies in the folder."""
+    if not is_elsewhere(location):
+        return ""
+    from tenuto.stores.place import read_place
+
+    return read_place(location)[0]
