@@ -113,9 +113,9 @@ def _ui() -> Commands:
 
 
 def _page() -> Commands:
-    from tenuto.entrypoints.cli import page
+    from tenuto.entrypoints.cli import ui
 
-    return {"page": page.page}
+    return {"page": ui.page}
 
 
 def _metrics() -> Commands:
