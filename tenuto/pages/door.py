@@ -21,7 +21,11 @@ def enter_page(said: str = "") -> str:
         ),
         h.button(".first.you", type="submit")["Come in"],
     ]
-    words = "The terminal in which `tenuto ui` runs shows a code. It is valid for five minutes and for one browser."
+    words: h.Node = [
+        "The terminal in which ",
+        h.code["tenuto ui"],
+        " runs shows a code. It is valid for five minutes and for one browser.",
+    ]
     body = [
         mark("fermata"),
         h.h1["Come in"],
@@ -81,10 +85,12 @@ def digits_page(what: str, address: str, fields: Sequence[tuple[str, str]], was_
         ),
         h.button(".first.you", type="submit")["That was me"],
     ]
-    words = (
-        f"The server cannot see the program behind this browser, so it cannot tell a person from an agent. "
-        f"The terminal of `tenuto ui` shows four digits for this one decision: {what}."
-    )
+    words: h.Node = [
+        "The server cannot see the program behind this browser, so it cannot tell a person from an agent. ",
+        "The terminal of ",
+        h.code["tenuto ui"],
+        f" shows four digits for this one decision: {what}.",
+    ]
     wrong = band("bad", "cross", "Those were not the digits.", role="alert") if was_wrong else None
     body = h.div(class_="sheet entry")[h.h1["Is that you?"], wrong, h.p(class_="soft")[words], form]
     return Page("Is that you?", "inbox", [Section("is-that-you", body)])

@@ -352,7 +352,7 @@ def _verify(report: Report | None) -> h.Node:
 def _settings_of(settings: Sequence[SettingView], problem: str) -> h.Node:
     rows: list[Row] = [
         [
-            h.code[one["name"]],
+            h.code(class_="whole")[one["name"]],
             h.code(class_="lines")[_text(one["value"])]
             if one["value"] is not None
             else h.span(class_="soft")["not set"],
