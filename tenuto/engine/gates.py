@@ -44,7 +44,7 @@ from tenuto.core.records.run import Run
 from tenuto.core.visit import step_of
 from tenuto.encoding import digest, dumps
 from tenuto.engine.attempt import definition_of, existing, pipeline_of
-from tenuto.errors import Damaged, NotFound, Refused
+from tenuto.errors import BadInput, Damaged, NotFound, Refused
 from tenuto.files.git_start import program_folders
 from tenuto.workspace import trust
 from tenuto.workspace.edits import tree_of
@@ -437,6 +437,9 @@ def decide_gate(
 
     `passed_on`: by what a model passes a person's word on, where a person allowed that (let_pass_on).
     """
+    if decision == "revise" and not feedback.strip():
+        hint = f"tenuto revise {name} --feedback 'what should change'"
+        raise BadInput("no-feedback", "a step is sent back with words: what should change?", hint)
     refuse_elsewhere(workspace, workspace.load(name))
     if passed_on:
         refuse_agents(workspace.caller, f"{decision} a gate")

@@ -23,7 +23,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tenuto.agents.roster import NOBODY, Choice, Roster
 from tenuto.core.pipeline.params import missing
@@ -112,8 +112,18 @@ def _post(workspace: Workspace, url: str, notice: bytes) -> None:
 # ---- driving
 
 
-Ask = Callable[[Run], tuple[str, str, Mapping[str, object]] | None]
-"""Shows the gate to a person: (decision, feedback, answers by field), or None where there is no answer."""
+class Decided(NamedTuple):
+    """A person's word at a gate."""
+
+    decision: str
+    feedback: str = ""
+    answers: Mapping[str, object] | None = None  # by field, of an approval
+    signature: str = ""
+    signer: str = ""
+
+
+Ask = Callable[[Run], Decided | None]
+"""Shows the gate to a person; None where there is no answer."""
 
 
 class MakeEngine(Protocol):
@@ -160,9 +170,9 @@ def drive_until_rest(
             if workspace.load(name)["status"] == "waiting_gate":
                 break
             continue  # somebody else decided meanwhile
-        decision, feedback, answers = answer
         shown = run["gate"]["id"] if run["gate"] else ""
-        decide_gate(workspace, name, decision, feedback, settings, gate=shown, answers=answers)
+        decision, feedback, answers, signature, signer = answer
+        decide_gate(workspace, name, decision, feedback, settings, signature, signer, gate=shown, answers=answers)
     notify(workspace, run, settings)
     return run
 

@@ -22,6 +22,7 @@ from tenuto.show import runs
 
 if TYPE_CHECKING:
     from tenuto.core.records.run import Run
+    from tenuto.show.views import RunView
     from tenuto.workspace.workspace import Workspace
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -176,19 +177,22 @@ def completing(words: Callable[[click.Context], Iterable[tuple[str, str]]]) -> C
     return complete
 
 
+def _view(ctx: click.Context) -> RunView:
+    from tenuto.show.views import run_view
+
+    return run_view(load(open_here(), ctx.params.get("run")))
+
+
 def _steps(ctx: click.Context) -> Iterable[tuple[str, str]]:
-    run = load(open_here(), ctx.params.get("run"))
-    return dict.fromkeys((visit["step"], "") for visit in run["visits"])
+    return dict.fromkeys((visit["step"], "") for visit in _view(ctx)["visits"])
 
 
 def _attempts(ctx: click.Context) -> Iterable[tuple[str, str]]:
-    run = load(open_here(), ctx.params.get("run"))
-    return [(name, attempt["status"]) for name, attempt in reversed(run["attempts"].items())]
+    return [(one["attempt"], one["status"]) for one in reversed(_view(ctx)["attempts"])]
 
 
 def _artifacts(ctx: click.Context) -> Iterable[tuple[str, str]]:
-    run = load(open_here(), ctx.params.get("run"))
-    return [(name, artifact["path"]) for name, artifact in run["artifacts"].items()]
+    return [(one["name"], one["path"]) for one in _view(ctx)["artifacts"]]
 
 
 def _pipelines(ctx: click.Context) -> Iterable[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from contextlib import suppress
@@ -21,13 +22,15 @@ from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.show.figures import sizes_of_pipelines
 from tenuto.show.runs import checks_for, checks_in_words, chosen
 from tenuto.show.views import AgentsView, run_view
+from tenuto.workspace.settings import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from tenuto.agents.roster import Roster
-    from tenuto.core.records.run import Run
-    from tenuto.engine.rest import Ask
+    from tenuto.core.records.run import Run, Waiting
+    from tenuto.engine.rest import Ask, Decided
+    from tenuto.show.changes import DocumentView
     from tenuto.workspace.settings import Settings
     from tenuto.workspace.workspace import Turn, Workspace
 
@@ -189,7 +192,7 @@ def trust_all(workspace: Workspace, command: str, said: bool) -> None:
 
 def settings_for(workspace: Workspace, run: str) -> Settings:
     """What the run began with, where that is another thing than the settings say now; and that is said."""
-    from tenuto.workspace.settings import changed_since, settings_of
+    from tenuto.workspace.settings import changed_since
 
     record = workspace.load(run)
     changed = changed_since(workspace.root, record, workspace.state)
@@ -241,8 +244,9 @@ def on_terminal(workspace: Workspace) -> Ask | None:
     meanwhile ends the question."""
     if not typed.at_terminal():
         return None
+    from tenuto.engine.rest import Decided
 
-    def ask(run: Run) -> tuple[str, str, Mapping[str, object]] | None:
+    def ask(run: Run) -> Decided | None:
         waiting = run_view(run)["waiting"]
         if waiting is None or waiting["kind"] != "gate":
             return None
@@ -250,22 +254,84 @@ def on_terminal(workspace: Workspace) -> Ask | None:
         say(escape_terminal(waiting["reason"], keep="\n"))
         for entry in waiting["shown"]:
             say(f"  {escape_terminal(entry['path'])}")
-        click.echo(f"{', '.join(waiting['options'])} (or later) [later]: ", nl=False, err=True)
-        if not _is_answered(workspace, run_view(run)["run"], waiting["gate"]):
-            say("")
-            say("it was decided elsewhere")
+        decision = _word(workspace, run, waiting)
+        if decision is None:
             return None
-        decision: str = click.prompt("", prompt_suffix="", default="later", show_default=False, err=True)
-        if decision not in waiting["options"]:
-            return None
-        feedback = click.prompt("what should change", default="", err=True) if decision == "revise" else ""
+        feedback = typed.ask_feedback() if decision == "revise" else ""
         answers: dict[str, object] = {}
         if decision == "approve":
             fields = typed.fields_of(waiting)
             typed.ask(fields, fields, answers)
-        return decision, feedback, answers
+        return _signed(workspace, run, Decided(decision, feedback, answers))
 
     return ask
+
+
+# What people type at a gate, besides the decisions themselves.
+_SHORT = {"a": "approve", "y": "approve", "yes": "approve", "n": "reject", "no": "reject", "r": "revise"}
+
+
+def _word(workspace: Workspace, run: Run, waiting: Waiting) -> str | None:
+    """The decision that was typed; None: later, or it was decided elsewhere. `v` and `d` show what is decided on."""
+    name, options = run_view(run)["run"], waiting["options"]
+    looks = "; v: view, d: differences from before" if waiting["shown"] else ""
+    while True:
+        click.echo(f"{', '.join(options)}, later{looks} [later]: ", nl=False, err=True)
+        if not _is_answered(workspace, name, waiting["gate"]):
+            say("")
+            say("it was decided elsewhere")
+            return None
+        typed_word = click.prompt("", prompt_suffix="", default="later", show_default=False, err=True).strip()
+        word = _SHORT.get(typed_word.casefold(), typed_word.casefold())
+        if word in options:
+            return word
+        if word == "later":
+            return None
+        if word in ("v", "view", "d", "diff") and waiting["shown"]:
+            for line in _shown_at(workspace, run, word[0]):
+                say(line)
+        else:
+            say(f"{escape_terminal(typed_word)!r} is none of them")
+
+
+def _shown_at(workspace: Workspace, run: Run, which: str) -> Iterator[str]:
+    """The files that a gate shows, or how they differ from what it showed the last time."""
+    from tenuto.show.changes import gate_files
+
+    for file in gate_files(workspace, run):
+        yield f"--- {escape_terminal(file['path'])}"
+        if file["changed"] is not None:
+            yield "    (what lies there now is another version: nothing can be decided before it is as shown)"
+        if which == "v":
+            yield from _document(file["document"])
+        elif not file["before"]:
+            yield "    (this gate shows it for the first time)"
+        elif file["diff"] is None:
+            yield "    (as it was)"
+        else:
+            for hunk in (hunk for one in file["diff"]["files"] for hunk in one["hunks"]):
+                yield hunk["header"]
+                yield from (line["mark"] + escape_terminal(line["text"]) for line in hunk["lines"])
+
+
+def _document(document: DocumentView) -> Iterator[str]:
+    text = document["text"]
+    yield from escape_terminal(text, keep="\n\t").splitlines() if text is not None else [f"    ({document['why_not']})"]
+
+
+def _signed(workspace: Workspace, run: Run, decided: Decided) -> Decided | None:
+    """With a signature, where decisions are signed. No key is named: later."""
+    from tenuto.engine.gates import level_of, sign, text_to_sign
+
+    if level_of(run, settings_of(workspace.root, run, workspace.state)) != "signed":
+        return decided
+    signer = click.prompt("decisions are signed here. Your name in the list of signers", default="", err=True)
+    key = click.prompt("the ssh key that signs it (a file)", default="", err=True) if signer else ""
+    if not key:
+        say(f"  try: tenuto {decided.decision} {run_view(run)['run']} --sign-with KEY --as NAME")
+        return None
+    text = text_to_sign(run, decided.decision, decided.feedback, decided.answers)
+    return decided._replace(signature=sign(text, os.path.expanduser(key)), signer=signer)
 
 
 def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:

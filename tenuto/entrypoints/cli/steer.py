@@ -21,6 +21,7 @@ from tenuto.entrypoints.cli.frame import (
 )
 from tenuto.entrypoints.cli.look import ended, exit_status
 from tenuto.entrypoints.cli.run import LIMIT_HELP, TRUST_HELP, drive, limits_of, roster_of, trust_all
+from tenuto.entrypoints.cli.values import ask_feedback, at_terminal
 from tenuto.errors import BadInput
 from tenuto.show.runs import chosen
 from tenuto.show.views import run_view
@@ -137,7 +138,7 @@ def _resume_by_hand(workspace: Workspace, run: str) -> Answer:
     """No pipeline is bound to it, so nothing is driven: its rest ends, and whoever leads it goes on."""
     from tenuto.engine.gates import command
 
-    status = workspace.load(run)["status"]
+    status = run_view(workspace.load(run))["status"]
     go_on: CoreCommand = {"do": "Unblock"} if status == "blocked" else {"do": "Resume", "decision": "retry"}
     return _standing(command(workspace, run, go_on), ", led by hand")
 
@@ -168,7 +169,7 @@ def cancel(run: str | None, reason: str) -> Answer:
 def retry(run: str, step: str | None) -> Answer:
     """Go back to a step, and on from there."""
     if step is None:
-        steps = list(dict.fromkeys(visit["step"] for visit in load(open_existing(), run)["visits"]))
+        steps = list(dict.fromkeys(visit["step"] for visit in run_view(load(open_existing(), run))["visits"]))
         hint = f"tenuto retry {run} {steps[-1]}" if steps else f"tenuto status {run}"
         raise BadInput(
             "no-step-named", f"say from which step on: {', '.join(steps) or 'there is none yet'}", hint, steps=steps
@@ -211,6 +212,8 @@ def _decide(
     before = workspace.load(run_id)
     waiting = run_view(before)["waiting"]
     answers = _answers(waiting, words, file) if decision == "approve" else {}
+    if decision == "revise" and not feedback.strip() and at_terminal():
+        feedback = ask_feedback()
     signature = sign(text_to_sign(before, decision, feedback, answers), key) if key else ""
     settings, seen = read_settings(workspace.root), waiting["gate"] if waiting else ""
     record = decide_gate(workspace, run_id, decision, feedback, settings, signature, name, gate=seen, answers=answers)

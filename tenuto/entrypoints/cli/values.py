@@ -2,6 +2,7 @@
 
     given(declared, words, file, of)     from NAME=VALUE words and a file; the words count more
     ask(declared, names, values)         at a terminal, one by one, until each fits
+    ask_feedback()                       at a terminal, what should change
     at_terminal()                        is there somebody to ask?
 
 What fits is decided in core (core/pipeline/params.py). What does not fit here stays as it was typed, and core names it.
@@ -68,6 +69,15 @@ def _from_file(file: str, of: Wording) -> dict[str, object]:
 
 def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_feedback() -> str:
+    """What should change: asked until something is said."""
+    while True:
+        feedback: str = click.prompt("what should change", default="", show_default=False, err=True)
+        if feedback.strip():
+            return feedback
+        click.echo("a step is sent back with words: say what should change", err=True)
 
 
 def ask(declared: Mapping[str, Param], names: Iterable[str], values: dict[str, object]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
 
     from tenuto.core.pipeline.records import Pipeline
     from tenuto.core.records.run import Run
+    from tenuto.engine.rest import Decided
     from tenuto.workspace.workspace import Workspace
 
-    Ask = Callable[[Run], tuple[str, str, Mapping[str, object]] | None] | None
+    Ask = Callable[[Run], Decided | None] | None
 
 _LOOK_AGAIN = 0.25
 _PER_SECOND = 5
@@ -153,30 +154,36 @@ class Moving:
         if ask is None:
             return None
 
-        def quietly(run: Run) -> tuple[str, str, Mapping[str, object]] | None:
-            live = self._live
-            if live is None:
+        def quietly(run: Run) -> Decided | None:
+            if self._live is None:
                 return ask(run)
-            live.stop()
+            self._live.stop()
             try:
                 return ask(run)
-            finally:
-                live.start()
+            finally:  # a new picture below what was said: the old one would be drawn over it
+                self._live = self._moving()
+                self._live.start()
 
         return quietly
 
     @contextmanager
     def shown(self) -> Iterator[None]:
+        self._live = self._moving()
+        self._live.start()
+        try:
+            yield
+        finally:
+            self._live.stop()
+
+    def _moving(self) -> Live:
         from rich.live import Live
 
-        self._live = Live(
+        return Live(
             console=self._console,
             get_renderable=self.render,
             refresh_per_second=_PER_SECOND,
             vertical_overflow="ellipsis",
         )
-        with self._live:
-            yield
 
     def render(self) -> Text:
         from rich.text import Text
@@ -277,7 +284,7 @@ def _meant(workspace: Workspace, run: str | None, attempt: str | None) -> tuple[
             current = load(workspace, None)
         except NotFound:
             current = None
-        if current is None or not any(name.startswith(run) for name in current["attempts"]):
+        if current is None or not any(one["attempt"].startswith(run) for one in run_view(current)["attempts"]):
             raise
         return current, run
 
