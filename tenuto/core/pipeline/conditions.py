@@ -155,7 +155,7 @@ def _comparison(view: View, subject: str, scope: Scope) -> When:
         view.get(subject).note(f"unknown-{thing}", f"there is no {thing} '{name}'", hint)
         return ALWAYS
     value_type = typed[name] if typed is not None else None
-    words = [word for word in COMPARISONS if word in (view.value if isinstance(view.value, dict) else {})]
+    words = _words(view)
     if not words and value_type is not None and value_type["type"] == "flag":
         return {"answer": name, "is": True} if subject == "answer" else {"param": name, "is": True}
     if len(words) != 1:
@@ -178,13 +178,18 @@ def _comparison(view: View, subject: str, scope: Scope) -> When:
     return compared
 
 
+def _words(view: View) -> list[str]:
+    """How it compares; also where it compares with nothing, which is a mistake."""
+    return [word for word, _ in view.fields() if word in COMPARISONS]
+
+
 def _of_result(view: View, scope: Scope) -> When:
     """What the step's schema has to say about it is looked at when all steps are known (results.check)."""
     name = view.get("result").text("the result")
     if name not in scope.steps and name.rpartition("/")[0] not in scope.steps:
         view.get("result").note("unknown-step", f"there is no step '{name}'", did_you_mean(name, scope.steps))
         return ALWAYS
-    words = [word for word in COMPARISONS if view.has(word)]
+    words = _words(view)
     if len(words) > 1:
         hint = f"give one of: {', '.join(COMPARISONS)}"
         view.note("unclear-condition", f"what is the result of '{name}' compared with?", hint)

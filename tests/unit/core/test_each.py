@@ -9,7 +9,7 @@ import pytest
 from tenuto.core.budget import fewest, worst_case
 from tenuto.core.items import PlanRefused
 from tenuto.core.pipeline.check import check
-from tenuto.core.pipeline.each import MOST, items_of, key_from
+from tenuto.core.pipeline.each import MOST, in_words, items_of, key_from
 
 FACTS: Any = {"switches": {}, "params": {}, "outcomes": {}, "files": {}}
 
@@ -272,3 +272,134 @@ def test_the_worst_case_counts_every_element_that_there_can_be_and_who_prints_th
     assert checked is not None
     assert worst_case(checked, 5, params=params)["attempts"] == 1 + attempts
     assert fewest(checked, 5) == 1 + 5 + ("lines" in each)
+
+
+def test_when_all_goes_well_everybody_on_the_way_works_once() -> None:
+    """What is aside or switched off does not; a cluster's empty places are nobody's; an element takes all its seats."""
+    steps = [
+        {"id": "one", "agent": {"role": "w", "retry": {"ERROR": 2}}},
+        {"id": "three", "cluster": {"first": "f", "members": ["a", "b"]}},
+        {"id": "four", "cluster": ["a", "b", "c"], "aggregate": "d"},
+        {"id": "off", "when": "no", "agent": "w"},
+        {"id": "on", "when": "yes", "agent": "w", "on": {"ERROR": {"route": ["beside"], "at_most": 1}}},
+        {"id": "beside", "aside": True, "agent": "w"},
+        {"id": "ask", "gate": {}},
+        {"id": "turns", "each": {"files": "*"}, "in_turn": ["a", {"command": ["true"]}]},
+        {"id": "printed", "each": {"lines": ["ls"], "max": 3}, "command": ["true"]},
+        {"id": "planned", "waves": {"plan": "plan.md", "roles": ["a", "b"]}},
+    ]
+    raw = {"name": "trial", "switches": {"no": False, "yes": True}, "existing": ["plan.md"], "steps": steps}
+    checked, problems = check(raw)
+    assert checked is not None and problems == []
+    assert fewest(checked, 5) == 1 + 3 + 4 + 1 + 5 * 2 + (1 + 3) + 5
+
+
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        ({"param": "langs"}, "each of the parameter langs"),
+        ({"result": "find", "field": "a.b"}, "each of a.b in the result of find"),
+        ({"result": "find"}, "each of the list in the result of find"),
+        ({"files": "src/*"}, "each file src/*"),
+        ({"table": "modules.md"}, "each row of modules.md"),
+        ({"lines": ["git", "ls-files"]}, "each line of git ls-files"),
+        ({"lines": "modules.txt"}, "each line of modules.txt"),
+    ],
+)
+def test_where_a_list_comes_from_in_words(each: Any, words: str) -> None:
+    raw = {**pipeline(each), "existing": ["modules.md", "modules.txt"]}
+    checked, problems = check(raw)
+    assert checked is not None and problems == []
+    assert in_words(checked["steps"][1]["waves"]["each"]) == words  # type: ignore[typeddict-item, arg-type]
+
+
+def problem_of(each: Any, **more: Any) -> tuple[list[Any], str, str]:
+    _, (problem,) = check(pipeline(each, **more))
+    return list(problem["path"][2:]), problem["message"], problem["hint"]
+
+
+def test_what_a_list_is_made_of_is_known() -> None:
+    said = ["each", "param"], "the parameter 'depth' is a number, not a list"
+    assert problem_of({"param": "depth"}) == (*said, "lists: langs")
+    bare = {"name": "trial", "params": {"depth": 2}, "steps": [{"id": "a", "each": {"param": "depth"}, "agent": "w"}]}
+    _, (problem,) = check(bare)
+    assert (problem["message"], problem["hint"]) == (said[1], "params: {depth: list}")
+    assert problem_of({"result": "fnd/w"})[1:] == ("there is no step 'fnd/w'", "known: find, work")
+    assert check(pipeline({"result": "find/w"}))[1] == []
+    assert problem_of({"files": "*", "field": "x"})[1] == "only a result and a table have a `field`"
+    assert check({**pipeline({"table": "t.csv", "field": "Name"}), "existing": ["t.csv"]})[1] == []
+
+
+@pytest.mark.parametrize(
+    "seat",
+    [
+        {"agent": {"role": "w", "task": "about {each.valu}"}},
+        {"command": {"run": ["echo"], "env": {"A": "{each.valu}"}}},
+        {"command": ["echo", "a {each.valu} b"]},
+    ],
+)
+def test_fields_may_stand_where_values_are_handed_over(seat: Any) -> None:
+    assert problem_of({"param": "langs"}, **seat)[1:] == ("an element has no field 'valu'", "did you mean 'value'?")
+
+
+def test_a_mark_that_is_not_closed_is_text() -> None:
+    assert check(pipeline({"param": "langs"}, command=["echo", "{each.", "{each.valu"]))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "better"),
+    [
+        ("a.md", "a-{item}.md"),
+        ("notes", "notes-{item}"),
+        ("a.b/notes", "a.b/notes-{item}"),
+        ("a/b.md", "a/b-{item}.md"),
+    ],
+)
+def test_files_of_one_s_own_are_proposed(path: str, better: str) -> None:
+    found = problem_of({"param": "langs"}, agent={"role": "w", "out": path})
+    assert found == (["agent"], f"every element would write '{path}'", f"for example {better}")
+
+
+def test_a_file_that_is_only_added_to_may_be_everybody_s() -> None:
+    seat = {"role": "w", "optional": "log.md", "append_only": "log.md"}
+    assert check(pipeline({"param": "langs"}, agent=seat))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        (["a"], "element 1 is a list, not text or a mapping of fields"),
+        (None, "element 1 is nothing, not text or a mapping of fields"),
+        ("x" * 4097, "element 1: its value is longer than 4096 characters"),
+        ({"id": "a", "note": "y" * 4097}, "element 1: its note is longer than 4096 characters"),
+        ("a\0b", "element 1: its value holds a NUL"),
+        ("a\ud800", "element 1: its value is not text"),
+        ("\udfffa", "element 1: its value is not text"),
+    ],
+)
+def test_what_is_no_element_is_refused(element: object, words: str) -> None:
+    assert words in refused({"result": "find"}, [element])
+
+
+def test_what_is_just_an_element_is_one() -> None:
+    """As long as it may be, beside signs that are no text, without what is nothing, and with numbers and lists."""
+    each = {"result": "find", "key": "id"}
+    elements = [{"id": "a", "note": "y" * 4096, "none": None}, {"id": 7, "other": "\ud7ff\ue000", "several": [1, "b"]}]
+    items = items_of(step(each), elements, FACTS)["items"]
+    assert [item["id"] for item in items] == ["work.a", "work.7"]
+    assert items[1]["description"] == "id: 7\nother: \ud7ff\ue000\nseveral: 1, b"
+    assert "none" not in items[0]["description"]
+
+
+def test_all_that_is_wrong_is_counted_and_five_are_told() -> None:
+    message = refused({"result": "find", "key": "id"}, [{"name": str(n)} for n in range(7)])
+    assert message.count("has no field 'id'") == 5 and message.endswith("; and 2 more")
+    assert "more" not in refused({"result": "find", "key": "id"}, [{"name": str(n)} for n in range(5)])
+
+
+def test_a_step_of_a_plan_has_no_list() -> None:
+    planned = {"id": "work", "waves": {"plan": "plan.md", "roles": ["a"]}}
+    checked, _ = check({"name": "trial", "existing": ["plan.md"], "steps": [planned]})
+    assert checked is not None
+    with pytest.raises(ValueError, match="work has no list"):
+        items_of(checked["steps"][0], [], FACTS)  # type: ignore[arg-type]
