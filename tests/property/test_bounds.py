@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -173,12 +174,36 @@ BODIES: list[dict[str, Any]] = [
     {"in_turn": ["a", {"command": ["true"]}], "each": {"files": "*", "max": 2}},
     {"cluster": ["a", {"role": "b", "when": {"outcome": "s0", "is": "DONE"}}], "aggregate": "c"},
 ]
+LISTED = {"files": "*", "max": 2}
+# What an exhaustive search would take too long for: several seats for every element, gates, questions, results.
+MORE: list[dict[str, Any]] = [
+    *(
+        {"waves": {"each": LISTED, "roles": ["a", "b"], "per_item": how}}
+        for how in ("named", "in-turn", "side-by-side")
+    ),
+    {"waves": {"each": LISTED, "roles": ["a"], "order": "barrier", "on_item_error": "halt"}},
+    {"agent": {"role": "a", "questions": 2}},
+    {"agent": {"role": "a", "result": {"schema": {"type": "object"}}}},
+    {"command": ["true"], "each": {"param": "names", "max": 5}},
+    {"gate": {"fields": {"env": {"of": ["a", "b"], "default": "a"}}}},
+    {"gate": {"when": {"param": "names", "has": "x"}}},
+    {"action": []},
+]
+WHENS: list[Any] = [
+    None,
+    None,
+    "on",
+    "off",
+    {"outcome": "s0", "is": "DONE"},
+    {"not": {"outcome": "s0", "is": "ERROR"}},
+    {"any": [{"exists": "x.md"}, {"param": "names", "has": "y"}]},
+]
 # Of a route: nothing, or what only the run knows.
 BOUND: list[dict[str, Any]] = [{}, {}, {"when": {"outcome": "s0", "is": "DONE"}, "otherwise": "fail"}]
 
 
 @st.composite
-def pipelines(draw: st.DrawFn, jumps: bool) -> Any:
+def pipelines(draw: st.DrawFn, jumps: bool, bodies: Sequence[Any] = BODIES) -> Any:
     names = [f"s{index}" for index in range(draw(st.integers(1, 4)))]
 
     def outcome(here: int, depth: int) -> Any:
@@ -198,18 +223,22 @@ def pipelines(draw: st.DrawFn, jumps: bool) -> Any:
             case word:
                 return word
 
-    steps = [
-        {
-            "id": name,
-            "stage": "S",
-            **draw(st.sampled_from(BODIES)),
-            "retry": {"ERROR": draw(st.integers(0, 2))},
-            "on": {word: outcome(here, 0) for word in draw(st.sets(st.sampled_from(["ERROR", "NEEDS_REVISION"])))},
-        }
-        for here, name in enumerate(names)
-    ]
-    pipeline, problems = check({"name": "trial", "steps": steps})
-    assert problems == []
+    steps: list[dict[str, Any]] = []
+    for here, name in enumerate(names):
+        step: dict[str, Any] = {"id": name, "stage": "S", **draw(st.sampled_from(bodies))}
+        if bodies is not BODIES and here and "gate" not in step:
+            step["when"] = draw(st.sampled_from(WHENS))
+        if "gate" not in step and "action" not in step:
+            step["retry"] = {"ERROR": draw(st.integers(0, 2))}
+            words = draw(st.sets(st.sampled_from(["ERROR", "NEEDS_REVISION"])))
+            step["on"] = {word: outcome(here, 0) for word in words}
+        steps.append(step)
+    params = {"names": {"type": "list", "default": ["x", "z"]}}
+    raw = {"name": "trial", "params": params, "switches": {"on": True, "off": False}, "steps": steps}
+    pipeline, problems = check(raw)
+    # A way past a gate is refused: no pipeline.
+    assert problems == [] or any("gate" in step for step in steps), problems
+    assume(pipeline is not None)
     return pipeline
 
 
@@ -227,7 +256,7 @@ def test_no_run_ever_exceeds_the_bound(pipeline: Any) -> None:
 
 
 @settings(max_examples=120, deadline=None)
-@given(pipelines(jumps=True), st.data())
+@given(pipelines(jumps=True, bodies=[*BODIES, *MORE]), st.data())
 def test_no_simulated_run_makes_more_attempts_than_the_bound(pipeline: Any, data: st.DataObject) -> None:
     """The engine's own rules, with answers and orders that nobody chose well; lists are as long as they may be."""
     play = Simulated(pipeline, data)
@@ -245,6 +274,9 @@ class Simulated(Rehearsal):
             return super().perform(action)
         step = next(one for one in self.pipeline["steps"] if one["id"] == action["step"])
         facts: Any = {"switches": {}, "params": {}, "outcomes": {}, "files": {}}
-        elements = [{"value": f"e{n}"} for n in range(step["waves"]["each"]["max"])]
+        if step["waves"]["each"]["param"]:
+            elements: Any = self.run["params"].get("names", ["x", "z"])
+        else:
+            elements = [{"value": f"e{n}"} for n in range(step["waves"]["each"]["max"])]
         self.say({"do": "PlanVisit", "items": items_of(step, elements, facts)["items"]})
         return None

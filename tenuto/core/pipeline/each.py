@@ -148,7 +148,7 @@ def in_words(each: Each) -> str:
 
 def length(each: Each, params: Mapping[str, ParamValue] | None) -> int:
     """How many elements there can be at most; of a parameter whose value is known, how many there are."""
-    known = params.get(each["param"]) if params is not None and each["param"] else None
+    known = params.get(each["param"]) if params is not None else None
     return min(each["max"], len(known)) if isinstance(known, list) else each["max"]
 
 
@@ -262,6 +262,8 @@ def _fields(element: object, position: int, each: Each, problems: list[str]) -> 
     """What is known of an element, by name. Text is the field `value`."""
     if isinstance(element, dict):
         fields: Fields = {str(name): _value(value) for name, value in element.items() if value is not None}
+        if not fields:
+            problems.append(f"element {position} has no field with a value")
     elif isinstance(element, str | int | float):
         fields = {"value": element}
     else:
@@ -290,8 +292,8 @@ def _keys(each: Each, known: Sequence[Fields], problems: list[str]) -> list[str]
     keys: list[str] = []
     seen: dict[str, int] = {}
     for position, fields in enumerate(known, 1):
-        key, problem = _key(each, fields) if fields else ("", "")
-        if fields and problem:
+        key, problem = _key(each, fields) if fields else ("", "")  # without fields it was refused before
+        if problem:
             problems.append(f"element {position}{_called(fields)}: {problem}")
         other = seen.setdefault(key.casefold(), position) if key and not problem else position
         if other != position:

@@ -181,7 +181,7 @@ def _in_line(view: View, child: Pipeline, names: _Names) -> Embedded:
     condition: When | None = (
         None if when in (None, ALWAYS) else {"outcome": f"{names.own}.{BEGIN}", "is": "DONE"} if asks else when
     )
-    common = {key: raw[key] for key in ("stage", "aside", "type") if raw.get(key) is not None}
+    common = {key: raw[key] for key in ("stage", "aside", "type", "phase") if raw.get(key) is not None}
     parts: list[Part] = []
     if asks or raw.get("before"):
         first = {
@@ -204,7 +204,7 @@ def _in_line(view: View, child: Pipeline, names: _Names) -> Embedded:
         borrowed |= taken
         parts.append({"step": {**made, "aside": aside or made["aside"]}, "of": index, "borrowed": borrowed})
     last = {**common, "id": names.own, "number": names.number, "action": [], "ends": child["name"], "name": names.title}
-    last |= {key: raw[key] for key in ("phase", "after", "evidence_for_next") if raw.get(key) is not None}
+    last |= {key: raw[key] for key in ("after", "evidence_for_next") if raw.get(key) is not None}
     last |= {"on": {"DONE": on.value["DONE"]}} if on.has("DONE") and isinstance(on.value, dict) else {}
     last |= {"when": condition} if condition is not None else {}
     parts.append({"step": last, "of": None, "borrowed": {}})
@@ -385,6 +385,7 @@ class _Names:
     def step(self, step: Step, stage: object) -> Json:
         made: Json = {
             **step,
+            "phase": self.view.get("phase").value,  # of the whole's; left out: by its number
             "id": self.prefix + step["id"],
             "number": f"{self.number}.{step['number']}",
             "stage": stage if stage is not None else step["stage"],

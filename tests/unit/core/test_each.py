@@ -284,14 +284,14 @@ def test_when_all_goes_well_everybody_on_the_way_works_once() -> None:
         {"id": "on", "when": "yes", "agent": "w", "on": {"ERROR": {"route": ["beside"], "at_most": 1}}},
         {"id": "beside", "aside": True, "agent": "w"},
         {"id": "ask", "gate": {}},
-        {"id": "turns", "each": {"files": "*"}, "in_turn": ["a", {"command": ["true"]}]},
+        {"id": "turns", "each": {"files": "*", "max": 3}, "in_turn": ["a", {"command": ["true"]}]},
         {"id": "printed", "each": {"lines": ["ls"], "max": 3}, "command": ["true"]},
         {"id": "planned", "waves": {"plan": "plan.md", "roles": ["a", "b"]}},
     ]
     raw = {"name": "trial", "switches": {"no": False, "yes": True}, "existing": ["plan.md"], "steps": steps}
     checked, problems = check(raw)
     assert checked is not None and problems == []
-    assert fewest(checked, 5) == 1 + 3 + 4 + 1 + 5 * 2 + (1 + 3) + 5
+    assert fewest(checked, 5) == 1 + 3 + 4 + 1 + 3 * 2 + (1 + 3) + 5
 
 
 @pytest.mark.parametrize(
@@ -374,6 +374,8 @@ def test_a_file_that_is_only_added_to_may_be_everybody_s() -> None:
         ({"id": "a", "note": "y" * 4097}, "element 1: its note is longer than 4096 characters"),
         ("a\0b", "element 1: its value holds a NUL"),
         ("a\ud800", "element 1: its value is not text"),
+        ({}, "element 1 has no field with a value"),
+        ({"id": None}, "element 1 has no field with a value"),
         ("\udfffa", "element 1: its value is not text"),
     ],
 )
@@ -389,6 +391,68 @@ def test_what_is_just_an_element_is_one() -> None:
     assert [item["id"] for item in items] == ["work.a", "work.7"]
     assert items[1]["description"] == "id: 7\nother: \ud7ff\ue000\nseveral: 1, b"
     assert "none" not in items[0]["description"]
+
+
+def test_what_an_element_has_besides_text_is_handed_on_as_json() -> None:
+    element = {"id": "a", "inner": {"b": [1]}, "rows": [{"c": 1}, 2], "empty": [], "yes": True}
+    (item,) = items_of(step({"result": "find", "key": "id"}), [element], FACTS)["items"]
+    assert item["description"].splitlines() == [
+        "id: a",
+        'inner: {"b":[1]}',
+        'rows: [{"c":1},2]',
+        "empty: ",
+        "yes: true",
+    ]
+
+
+def test_an_element_without_a_field_that_names_it_is_called_by_its_first() -> None:
+    assert [item["id"] for item in items_of(step({"result": "find"}), [{"size": 3}], FACTS)["items"]] == ["work.3"]
+
+
+def test_two_elements_without_fields_are_two_mistakes_and_no_more() -> None:
+    assert refused({"result": "find"}, [{}, []]) == (
+        "element 1 has no field with a value; element 2 is a list, not text or a mapping of fields"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("con", "some systems reserve it"),
+        ("a..b", "its dots are not where a name may have some"),
+        ("x" * 81, "is longer than 80 bytes"),
+    ],
+)
+def test_a_key_is_a_name(key: str, problem: str) -> None:
+    assert problem in refused({"result": "find", "key": "id"}, [{"id": key}])
+
+
+@pytest.mark.parametrize("key", ["a.b", "x" * 80, "ä_1"])
+def test_what_is_a_name_is_taken_as_it_is(key: str) -> None:
+    (item,) = items_of(step({"result": "find", "key": "id"}), [{"id": key}], FACTS)["items"]
+    assert item["id"] == f"work.{key}"
+
+
+def test_a_mistake_in_a_step_s_name_is_said_with_all_others() -> None:
+    _, problems = check(pipeline({"result": "fnd", "max": 0}))
+    assert [one["code"] for one in problems] == ["unknown-step", "out-of-range"]
+
+
+def test_a_list_holds_what_its_author_wrote_and_nothing_else() -> None:
+    assert step({"files": "*.py", "max": 3})["waves"]["each"] == {
+        "param": "",
+        "result": "",
+        "field": "",
+        "lines": "",
+        "seat": None,
+        "files": "*.py",
+        "table": "",
+        "key": "",
+        "depends_on": "",
+        "files_of": "",
+        "when": "always",
+        "max": 3,
+    }
 
 
 def test_all_that_is_wrong_is_counted_and_five_are_told() -> None:
