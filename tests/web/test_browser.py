@@ -53,6 +53,20 @@ def test_the_link_lets_in_and_its_code_stands_in_no_address(server: Served, page
     page.locator("main").get_by_text("Dark mode").first.wait_for()
 
 
+def test_a_typed_code_lets_in_and_a_second_use_ends_the_session(server: Served, page: Page, browser: Browser) -> None:
+    page.goto(server.address)
+    page.get_by_label("Code").fill(server.code().lower())
+    page.keyboard.press("Enter")
+    page.locator("main").get_by_text("Dark mode").first.wait_for()
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(f"{server.address}/in#{server.code()}")
+    other.locator("[role=alert]", has_text="the session that it gave is ended").wait_for()
+    page.reload()
+    page.get_by_label("Code").wait_for()
+    context.close()
+
+
 def test_a_link_from_another_site_leads_to_the_page_itself(server: Served, page: Page) -> None:
     """A strict cookie does not come along with such a link; the page asks for itself again."""
     come_in(page, server)
@@ -161,6 +175,19 @@ def test_a_browser_that_a_program_drives_or_an_agent_started_decides_nothing(
     assert run_of(root)["status"] == "waiting_gate"
 
 
+def test_a_browser_that_cannot_be_seen_is_asked_for_the_digits_of_the_terminal(root: Path, page: Page) -> None:
+    with Served(root, judge="unseen") as server:
+        server.press_enter()
+        open_run(page, server)
+        page.fill(WORDS, "not yet")
+        page.locator("button[name=answer][value=reject]").click()
+        page.get_by_label("Four digits").fill(server.hear(r"reject in run .* type (\d{4}) in the browser")[1])
+        page.get_by_role("button", name="That was me").click()
+        page.wait_for_url(f"**/runs/{RUN}")
+        decision = run_of(root)["decisions"][-1]
+        assert (decision["decision"], decision["feedback"]) == ("reject", "not yet")
+
+
 # ---- deciding, live
 
 
@@ -170,6 +197,29 @@ def test_approving_in_the_browser_is_one_click(server: Served, page: Page) -> No
     page.locator("button[name=answer][value=approve]").click()
     page.locator(APPROVE).first.wait_for(state="detached")
     assert run_of(server.root)["decisions"][-1]["feedback"] == "fine by me"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "told", "attempt"),
+    [
+        ("approve+go_on", "", "starts build-1-implementer-1", "build-1-implementer-1"),
+        ("revise", "Too short.", "starts draft-2-designer-1", "draft-2-designer-1"),
+    ],
+)
+def test_a_button_says_what_then_happens(
+    server: Served, page: Page, answer: str, words: str, told: str, attempt: str
+) -> None:
+    """What it says is put to the engine's rules; every gate of every shipped pipeline: tests/unit/show."""
+    open_run(page, server)
+    page.fill(WORDS, words)
+    button = page.locator(f"button[name=answer][value='{answer}']")
+    assert told in page.locator(".choice", has=button).locator(".will").inner_text()
+    with page.expect_navigation():
+        button.click()
+    if answer == "revise":
+        assert program(server.root, "resume", RUN).returncode == 5
+    assert program(server.root, "watch", RUN).returncode in (0, 5)
+    assert attempt in run_of(server.root)["attempts"]
 
 
 def test_a_gate_that_is_decided_elsewhere_locks_the_card_and_the_words_stay(server: Served, page: Page) -> None:
@@ -203,6 +253,33 @@ def test_what_happens_in_another_process_stands_on_the_page_by_itself(server: Se
     begun = program(server.root, "run", "A second thing", "--pipeline", "gated", "--start-only")
     assert begun.returncode == 0, begun
     page.get_by_text("A second thing").first.wait_for()
+
+
+def test_two_servers_over_one_journal_say_the_same(root: Path, page: Page, browser: Browser) -> None:
+    with Served(root) as one, Served(root) as other:
+        context = browser.new_context()
+        second = context.new_page()
+        open_run(page, one)
+        open_run(second, other)
+        second.fill(WORDS, "the other way")
+        page.locator("button[name=answer][value=approve]").click()
+        second.locator(".outdated").wait_for()
+        assert second.locator(APPROVE).first.is_disabled() and second.input_value(WORDS) == "the other way"
+        context.close()
+    assert len(run_of(root)["decisions"]) == 1
+
+
+def test_a_comment_on_a_line_that_was_clicked_goes_back_with_the_words(server: Served, page: Page) -> None:
+    open_run(page, server)
+    page.get_by_text("Line by line, to comment on").click()
+    page.locator("[data-line] .no").first.click()
+    page.keyboard.type("which one?")
+    page.fill(WORDS, "Too short.")
+    page.locator("button[name=answer][value=revise]").click()
+    page.locator(APPROVE).first.wait_for(state="detached")
+    decision = run_of(server.root)["decisions"][-1]
+    assert decision["feedback"] == "Too short.\n\ndocs/dark-mode/design.md:1: which one?"
+    page.locator("#decisions", has_text="look: sent back").locator("blockquote", has_text="which one?").wait_for()
 
 
 def test_twelve_tabs_share_one_stream_and_another_takes_over(server: Served, browser: Browser) -> None:

@@ -21,9 +21,11 @@ PAGES = (
     f"/runs/{RUN}?at=3",
     f"/runs/{RUN}/attempts/draft-1-designer-1",
     f"/runs/{RUN}/artifacts/design.md",
-    f"/compare?a={RUN}",
+    f"/runs/{RUN}/attempts/draft-1-designer-1?of=output",
+    f"/compare?a={RUN}&b={RUN}&pipeline=gated",
+    "/runs?status=failed",
     "/figures",
-    "/machine",
+    "/machine?verify=1",
     "/nowhere",
 )
 STANDARDS: Any = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}

@@ -30,6 +30,35 @@ def test_every_answer_of_a_gate_has_its_rehearsal_its_button_and_its_command() -
     assert "starts spec-1-spec-1" in html and "the run ends as failed" in html
 
 
+def test_a_button_says_what_is_left_of_the_limits_behind_it() -> None:
+    play = at_gate()
+    play.say({"do": "ChangeBudget", "limits": {"attempts": 100}, "steps": {"spec": {"attempts": 1}}})
+    html = html_of(page_of(play), shown=shown())
+    used = play.run["budget"]["spent"]["attempts"]
+    assert f"leaves {99 - used} attempts of 100 attempts" in html and "leaves 0 attempts of 1 attempt of spec" in html
+    assert html.count("of 100 attempts</p>") <= 2, "a run that ends leaves nothing to anybody"
+
+
+def test_decisions_stand_there_with_who_made_them_and_what_they_rest_on() -> None:
+    made: Any = {
+        "seq": 7,
+        "at": "2026-11-15T10:00:00.000Z",
+        "name": "look",
+        "step": "look",
+        "decision": "revise",
+        "who": "ada",
+        "level": "signed",
+        "signer": "ada@example.org",
+        "feedback": "too short",
+        "answers": {"env": "prod"},
+        "shown": [{"path": "docs/plan.md", "sha256": "ab" * 32}],
+    }
+    html = html_of(page_of(played()), asked=Asked(decisions=[made]))
+    for words in ("look: sent back by ada", "gates signed", "signed by ada@example.org", "abababababab", "env: prod"):
+        assert words in html
+    assert '<a href="/runs/r?at=7">event 7</a>' in html and "too short" in html
+
+
 def test_the_form_is_for_the_gate_and_the_bytes_that_the_card_shows() -> None:
     view = page_of(at_gate())
     fields = [(one.get("name"), one.get("value")) for one in Markup(html_of(view, shown=shown())).all("input")]

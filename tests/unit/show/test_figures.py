@@ -77,7 +77,9 @@ def test_what_runs_used_is_added_up_by_pipeline_week_role_and_agent(workspace: A
     (role,) = view["by_role"]
     assert (role["name"], role["retries"], role["refuted"], role["median_ms"]) == ("implementer", 1, 1, 30_000)
     assert view["by_agent"][0]["name"] == "scripted" and view["latest"] == 2
-    assert [one["name"] for one in view["by_pipeline"]] == ["quick"]
+    (pipeline,) = view["by_pipeline"]
+    assert (pipeline["name"], pipeline["latest"], pipeline["retries"], pipeline["waited_ms"]) == ("quick", 2, 1, 0)
+    assert [one["retries"] for one in view["by_week"]] == [0, 1]
 
 
 def test_where_there_is_no_journal_there_are_no_figures_and_none_is_made(workspace: Any) -> None:

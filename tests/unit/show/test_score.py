@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tenuto.core.items import chain_lengths, partition
 from tenuto.metrics import critical_path, reckoned, rolling_gain, spans
-from tenuto.show.score import Axis, ghost_view, score_view
+from tenuto.show.score import Axis, ghost_view, score_view, visits_with_items
 from tests.property.rehearsal import Rehearsal, item
 from tests.unit.test_metrics import attempt, run_of
 
@@ -74,6 +74,7 @@ def test_a_done_that_did_not_stand_is_a_refuted_claim() -> None:
 def test_another_cap_and_another_order_are_reckoned_from_what_was_measured() -> None:
     chain = [attempt("w", f"w@{name}", 0, length, item=name) for name, length in (("a", 4), ("b", 1), ("c", 4))]
     run = run_of(*chain, items={"a": [], "b": [], "c": ["b"]}, waves=(["a", "b"], ["c"]))
+    assert visits_with_items(run) == [("w", 1)]
     waves = ghost_view(run, None, "w", 1, 2, "waves")
     rolling = ghost_view(run, None, "w", 1, 2, "rolling")
     alone = ghost_view(run, None, "w", 1, 1, "rolling")
