@@ -196,6 +196,12 @@ class Reader(Protocol):
     def log_text(self, path: str) -> Iterator[bytes]: ...
     def log_end(self, path: str) -> bytes: ...
     def blob(self, sha256: str) -> bytes | None: ...
+    def large_contents(self) -> list[str]:
+        """The hashes of large stored files that the store itself keeps: none, where objects/ is the only place."""
+
+    def large(self, sha256: str) -> Iterator[bytes]:
+        """One of these in parts; no part where it is not kept. Compared with its hash by whoever takes it."""
+
     def marker(self, name: str) -> str | None:
         """A small fact that somebody keeps in the journal beside the events, by name."""
 

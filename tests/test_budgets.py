@@ -57,12 +57,15 @@ HOT = (
     "workspace",
 )
 HOT_ENTRIES = ("entrypoints/hook.py", "entrypoints/launch.py")
-# Hot folders' modules that no hook imports: types only, git as a program, copies of whole folders, files of settings;
+# Hot folders' modules that no hook imports: types only, git as a program, copies of whole folders, files of settings,
+# moving a journal;
 # and a server's journal, whose driver costs what it costs where a journal is there.
 COLD = {
     "core/pipeline/records.py",
     *(f"core/records/{path.name}" for path in (PACKAGE / "core" / "records").glob("*.py")),
     *(f"stores/postgres/{path.name}" for path in (PACKAGE / "stores" / "postgres").glob("*.py")),
+    "stores/moving.py",
+    "workspace/moving.py",
     "files/copies.py",
     "files/git.py",
     "files/git_remote.py",

@@ -122,6 +122,9 @@ def connect(path: str, seconds: float, uri: bool = False) -> Connection:
 
 
 SCHEMA_VERSION = 1
+MOVED_VERSION = (
+    1_000_000_000  # of a journal that is kept elsewhere now: every Tenuto, older ones too, refuses to open it
+)
 
 _MIGRATIONS = {
     1: """
@@ -156,6 +159,10 @@ CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NU
 def check_version(connection: Connection, path: str) -> bool:
     """True when the tables are there as this program knows them, False when they are to be made or migrated."""
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found == MOVED_VERSION:
+        from tenuto.stores.journal import moved
+
+        raise moved(connection, path)
     if found > SCHEMA_VERSION:
         raise SchemaSkew(
             "schema-newer",

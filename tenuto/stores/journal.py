@@ -16,7 +16,7 @@ from time import monotonic, sleep
 
 from tenuto.core.status import ENDED, LONGEST_LINE, count_open_ends, open_ends, waits_in_short
 from tenuto.encoding import HASHING
-from tenuto.errors import Conflict
+from tenuto.errors import Conflict, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 
 REPO = "@"  # the repository's own stream; no slug can be this
 EMPTY_CHAIN = bytes(32)
+MOVED = "moved"  # the marker that says where a journal is kept now
 KEEP_BODIES = 8  # renders of a file, from the newest on, whose text is kept
 
 
@@ -185,6 +186,11 @@ def hashed(data: bytes) -> bytes:
     return (HASHING.long if len(data) > HASHING.limit else HASHING.short)(data).digest()
 
 
+def object_path(folder: str, sha: str) -> str:
+    """Where a large stored file lies beside the journal."""
+    return f"{folder}/objects/{sha[:2]}/{sha}"
+
+
 def log_digest(path: str, before: bytes | None, part: bytes) -> bytes:
     """The hash over the parts of an append-only file, one part on."""
     return hashed((before or path.encode()) + hashed(part))
@@ -211,6 +217,14 @@ def put_marker(db: Database, name: str, value: str) -> None:
         "INSERT INTO note VALUES(?,?,?) ON CONFLICT(name) DO UPDATE SET value=excluded.value, digest=excluded.digest"
     )
     db.execute(query, (name, value, hash_of(value)))
+
+
+def moved(db: Database, path: str) -> Refused:
+    """Who opens a journal that is kept elsewhere now."""
+    row = db.execute("SELECT value FROM note WHERE name=?", (MOVED,)).fetchone()
+    where = row[0] if row else "another place"
+    message = f"the journal {path} was moved to {where}, and is neither read nor written here any more"
+    return Refused("journal-moved", message, f"tenuto join {where}", path=path)
 
 
 def seal(row: Row) -> bytes:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import NamedTuple
 
     from tenuto.ports import Journal
+    from tenuto.stores.postgres.journal import PostgresJournal
 
     class Place(NamedTuple):
         address: str
@@ -32,7 +33,7 @@ def open_elsewhere(location: str) -> Journal:
     return open_postgres(location, place[0], place[1])
 
 
-def open_postgres(location: str, address: str, project: str) -> Journal:
+def open_postgres(location: str, address: str, project: str) -> PostgresJournal:
     """The journal of a project on a server. It needs the extra `cluster`."""
     try:
         from tenuto.stores.postgres.journal import PostgresJournal
@@ -59,7 +60,9 @@ def read_place(location: str) -> tuple[str, str]:
         return str(record["address"]), str(record["project"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         message = f"{path} says where the journal is, and cannot be read: {error}"
-        raise Damaged("where-damaged", message, "tenuto cluster join URL writes it anew", path=path) from None
+        raise Damaged(
+            "where-damaged", message, "take it away, then: tenuto join ADDRESS --project NAME", path=path
+        ) from None
 
 
 def write_place(location: str, address: str, project: str) -> None:

@@ -26,9 +26,17 @@ import fcntl
 import posix as os
 from _thread import RLock
 
-from tenuto.errors import Conflict
-from tenuto.stores.database import DatabaseError, OperationalError, check_version, connect, make_folder, migrate
-from tenuto.stores.journal import Writing, stand_in_line, wait_for
+from tenuto.errors import Conflict, Refused
+from tenuto.stores.database import (
+    MOVED_VERSION,
+    DatabaseError,
+    OperationalError,
+    check_version,
+    connect,
+    make_folder,
+    migrate,
+)
+from tenuto.stores.journal import MOVED, Writing, put_marker, stand_in_line, wait_for
 from tenuto.stores.tables import PATIENCE, Known, TableReader, TableTransaction
 
 TYPE_CHECKING = False
@@ -60,6 +68,7 @@ class SqliteJournal:
         self._connection: Connection | None = None
         self._connected = 0  # how often; every connection counts what others commit from the same number on
         self._commits = 0  # of this journal itself
+        self._was_used = False  # a second block on one connection: the journal may have been moved away since
         self._lock_fd = self._queue_fd = self._log_fd = -1
         self._mutex = RLock()
         self._writing = False
@@ -311,7 +320,11 @@ class SqliteJournal:
             if not durable and self._log_fd < 0:
                 # Before anything is written to it: the kernel tells of a failure only those who had the file open.
                 self._log_fd = os.open(self.location + "-wal", os.O_RDWR | os.O_CLOEXEC)
+            self.look_for_move(connection)
             known = self._recall(connection) if remember else self._forget()
+        except Refused:
+            self._take_back()
+            raise
         except DatabaseError as error:
             self._take_back()
             self._raise(error)
@@ -352,6 +365,24 @@ class SqliteJournal:
         except DatabaseError as error:
             self._raise(error)
         return f"{self._connected}.{others}.{self._commits}"
+
+    def look_for_move(self, connection: Connection) -> None:
+        """Inside a transaction, which is not the first of this connection: is this still the journal?"""
+        if self._was_used:
+            check_version(connection, self.location)
+        self._was_used = True
+
+    def leave(self, where: str) -> None:
+        """Under the lock. The journal is kept elsewhere from now on: nobody opens this one any more."""
+        connection = self.connection()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            put_marker(connection, MOVED, where)
+            connection.execute(f"PRAGMA user_version={MOVED_VERSION}")
+            connection.execute("COMMIT")
+        except DatabaseError as error:
+            self._take_back()
+            self._raise(error)
 
     def flush(self) -> None:
         """What was committed without being durable is durable when this returns."""
@@ -447,8 +478,10 @@ class Reading:
         connection = self._journal.connection()
         try:
             connection.execute("BEGIN")
-        except DatabaseError as error:
+            self._journal.look_for_move(connection)
+        except BaseException as error:
             self._journal.rollback(error)
+            raise
         return TableReader(connection, self._journal.location)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

@@ -302,6 +302,12 @@ class TableReader:
 
         raise not_as_written(f"the content {sha}", self._path)
 
+    def large_contents(self) -> list[str]:
+        return []
+
+    def large(self, sha: str) -> Iterator[bytes]:
+        return iter(())
+
     def marker(self, name: str) -> str | None:
         row = self._db.execute(MARKER, (name,)).fetchone()
         if row and hash_of(row[0]) != row[1]:

@@ -12,10 +12,11 @@ from contextlib import suppress
 from tenuto.encoding import NotJson, dumps, loads, sha256
 from tenuto.errors import NotFound, SchemaSkew, TenutoError
 from tenuto.files.exchange import LARGEST
+from tenuto.stores.journal import object_path
 from tenuto.stores.records import FORMAT, NOT_WHOLE, SCHEMA, damaged, head, packed, unpacked
 from tenuto.workspace.checkup import read_at, restore
 from tenuto.workspace.guard import require_person
-from tenuto.workspace.objects import hash_file, import_open_file, make_folder, object_path
+from tenuto.workspace.objects import bring_object, hash_file, import_open_file, make_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _all(workspace: Workspace, reader: Reader, version: str, run: str | None) ->
     yield from reader.records(run)
     for sha in reader.stored_by([run] if run is not None else reader.names()):
         path = object_path(workspace.state, sha)
-        if os.path.exists(path) and reader.blob(sha) is None:
+        if reader.blob(sha) is None and bring_object(workspace.state, reader, sha):
             yield from _parts(workspace, path, sha)
 
 

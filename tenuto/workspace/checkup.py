@@ -33,9 +33,9 @@ from tenuto.encoding import digest
 from tenuto.errors import Damaged, NotFound, Refused, TenutoError
 from tenuto.files.exchange import place, read_all, write_all
 from tenuto.names import file_key, split_file_key
-from tenuto.stores.journal import REPO
+from tenuto.stores.journal import REPO, object_path
 from tenuto.workspace.edits import absorb_artifact, tree_of
-from tenuto.workspace.objects import content_of, copy_to, hash_at, hash_file, make_folder, object_path
+from tenuto.workspace.objects import content_of, copy_to, hash_at, hash_file, make_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def compare_logs(workspace: Workspace, reader: Reader) -> Iterator[Finding]:
 def missing_contents(workspace: Workspace, reader: Reader, run: str) -> Iterator[Finding]:
     """Every version of every artifact that this run's events name."""
     seen: set[str] = set()
+    elsewhere = reader.large_contents()  # the store's own, compared with their hash when its contents are verified
     for event in reader.events(run):
         if event["type"] != "ArtifactStored":
             continue
@@ -97,7 +98,7 @@ def missing_contents(workspace: Workspace, reader: Reader, run: str) -> Iterator
             continue
         seen.add(sha)
         found = _hash_of_object(object_path(workspace.state, sha))
-        if found != sha:
+        if found != sha and not (found is None and sha in elsewhere):
             problem = "is not stored any more" if found is None else "is not what was stored"
             yield finding(
                 "damage", run, event["path"], f"the version {sha} {problem}", "restore a backup: tenuto import FILE"

@@ -20,7 +20,7 @@ from tenuto.names import split_file_key
 from tenuto.secrets import MARK
 from tenuto.stores.records import Redaction
 from tenuto.workspace.edits import tree_of
-from tenuto.workspace.objects import content_of, put_object
+from tenuto.workspace.objects import bring_object, content_of, put_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _redact(
     redaction = Redaction([*texts, *scrubbed])
     if sha is not None:
         redaction.contents[sha] = MARK.encode() + b"\n"
-    objects = _redact_objects(workspace, redaction, dry_run)
+    objects = _redact_objects(workspace, transaction, redaction, dry_run)
     redacted = transaction.redact(redaction, stamp)
     done: Forgotten = {
         "runs": redacted["runs"],
@@ -136,9 +136,11 @@ def _show_anew(workspace: Workspace, runs: list[str]) -> None:
                 workspace.warn(f"files of run {run} were not written anew: {error.message}")
 
 
-def _redact_objects(workspace: Workspace, redaction: Redaction, dry_run: bool) -> list[str]:
+def _redact_objects(workspace: Workspace, transaction: Transaction, redaction: Redaction, dry_run: bool) -> list[str]:
     """Large stored files: the new version is kept at once, the old one goes when the journal names it no more."""
     old: list[str] = []
+    for sha in transaction.large_contents():  # those that another machine stored
+        bring_object(workspace.state, transaction, sha)
     for path in _below(workspace.state + "/objects"):
         sha = os.path.basename(path)
         if sha not in redaction.contents and not _holds(path, redaction):

@@ -21,6 +21,7 @@ from tenuto.errors import BadInput, Damaged, HoldsSecret, NotFound, Refused
 from tenuto.files.exchange import open_file, place, read_all, read_file, write_all
 from tenuto.names import split_file_key
 from tenuto.secrets import NO_SECRETS
+from tenuto.stores.journal import object_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 1 << 20
-
-
-def object_path(state: str, sha: str) -> str:
-    return f"{state}/objects/{sha[:2]}/{sha}"
 
 
 def put_object(state: str, sha: str, content: bytes) -> str:
@@ -97,13 +94,33 @@ def content_of(state: str, reader: Reader, sha: str) -> bytes | str:
     try:
         file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except FileNotFoundError:
-        raise NotFound("no-such-content", f"nothing is stored under {sha}", "tenuto verify", sha256=sha) from None
+        if not bring_object(state, reader, sha):
+            raise NotFound("no-such-content", f"nothing is stored under {sha}", "tenuto verify", sha256=sha) from None
+        file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         if hash_file(file)[0] != sha:
             raise Damaged("content-damaged", f"{path} is not what was stored", "tenuto verify", path=path)
     finally:
         posix.close(file)
     return path
+
+
+def bring_object(state: str, reader: Reader, sha: str) -> bool:
+    """From a journal that keeps large files itself; False where it has none of this hash. It is here afterwards."""
+    if _is_there(object_path(state, sha)):
+        return True
+    hashed, found = sha256(), False
+    with _New(state) as new:
+        for part in reader.large(sha):
+            found = True
+            hashed.update(part)
+            write_all(new.file, part)
+        if not found:
+            return False
+        if hashed.hexdigest() != sha:
+            raise Damaged("content-damaged", f"the content {sha} is not what was stored", "tenuto verify", sha256=sha)
+        new.settle(object_path(state, sha))
+    return True
 
 
 def hash_at(root: str, path: str) -> str | None:
@@ -245,6 +262,7 @@ def stored_version(workspace: Workspace, sha: str) -> bytes:
             kept = found[1][1] or _made_again(workspace, reader, *found)
             if kept is not None:
                 return kept
+        bring_object(workspace.state, reader, sha)
 
     try:
         with open(object_path(workspace.state, sha), "rb") as file:

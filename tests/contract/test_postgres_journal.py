@@ -17,6 +17,7 @@ from tenuto.cluster.private_postgres import PrivatePostgres
 from tenuto.core.fold import fold
 from tenuto.encoding import digest
 from tenuto.errors import Conflict, Damaged, NotFound, Refused, SchemaSkew, TenutoError, Unwritable
+from tenuto.stores.journal import MOVED
 from tenuto.stores.postgres import journal as journals
 from tenuto.stores.postgres import schema
 from tenuto.stores.postgres.journal import PostgresJournal
@@ -201,6 +202,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from tenuto.core.fold import fold
 from tenuto.errors import TenutoError
+from tenuto.stores.journal import MOVED
 from tenuto.stores.postgres import journal as journals
 journals._STILL_SECONDS = 1
 journal = journals.PostgresJournal(*sys.argv[2:5])
@@ -337,7 +339,7 @@ def test_what_is_not_set_up_is_named_with_what_to_do(journal: PostgresJournal, t
     for step in every_first_step(PostgresJournal(str(tmp_path), journal.address, "nobodys")):
         with pytest.raises(NotFound) as refusal:
             step()
-        assert refusal.value.code == "no-project" and "tenuto cluster init" in refusal.value.hint
+        assert refusal.value.code == "no-project" and "tenuto move --prepare" in refusal.value.hint
     with pytest.raises(NotFound) as refusal:
         PostgresJournal(str(tmp_path), journal.address.rpartition("/")[0] + "/nowhere", "x").pulse()
     assert refusal.value.code == "no-database"
@@ -415,7 +417,7 @@ def test_old_bytes_are_erased_by_the_owner_and_a_driver_is_told_by_whom(journal:
 
 def test_a_journal_that_was_moved_is_read_and_not_written(journal: PostgresJournal) -> None:
     with journal.write() as tx:
-        tx.put_marker(journals.MOVED, "/somewhere/.git/tenuto")
+        tx.put_marker(MOVED, "/somewhere/.git/tenuto")
     with pytest.raises(Refused, match="/somewhere") as refused:
         append(journal, "a", 1, noted("late"))
     assert refused.value.code == "journal-moved"

@@ -225,6 +225,12 @@ class MemoryReader:
     def logs(self) -> list[tuple[str, int]]:
         return [(path, self.log_length(path)) for path in sorted(self._t.logs)]
 
+    def large_contents(self) -> list[str]:
+        return []
+
+    def large(self, sha: str) -> Iterator[bytes]:
+        return iter(())
+
     def blob(self, sha: str) -> bytes | None:
         return self._t.blobs.get(sha)
 

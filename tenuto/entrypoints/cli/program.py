@@ -166,6 +166,12 @@ def _clean() -> Commands:
     return {"clean": branching.clean}
 
 
+def _move() -> Commands:
+    from tenuto.entrypoints.cli import move
+
+    return {"move": move.move, "join": move.join}
+
+
 def _check() -> Commands:
     from tenuto.entrypoints.cli import check
 
@@ -237,6 +243,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "adopt": Row(_adopt, "Take over state files that were here before."),
         "export": Row(_backup, "A backup, as JSON lines."),
         "import": Row(_backup, "Read a backup back."),
+        "move": Row(_move, "Keep the journal in a PostgreSQL, for several machines; or here again."),
+        "join": Row(_move, "Use the journal that another checkout has moved to a PostgreSQL."),
         "clean": Row(_clean, "Remove work trees and branches of attempts that are over."),
         "forget": Row(_backup, "Take a leaked secret out of everything Tenuto keeps."),
     },

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DOCTOR = "tenuto doctor"
-_INIT = "whoever owns the database sets it up: tenuto cluster init {address}"
+_INIT = "whoever owns the database sets it up: tenuto move --prepare ADDRESS --project NAME"
 
 IDLE_IN_TRANSACTION = "25P03"
 _BUSY = ("55P03",)  # lock_timeout
@@ -48,9 +48,7 @@ def fault(error: psycopg.Error, address: str) -> TenutoError:
     if state in _NOT_ALLOWED:
         return Unwritable("not-allowed", f"{address}: {words}", "ask whoever owns the database for the driver's role")
     if state in _NO_TABLES:
-        return NotFound(
-            "no-project", f"{address} is not set up for this project: {words}", _INIT.format(address=address)
-        )
+        return NotFound("no-project", f"{address} is not set up for this project: {words}", _INIT)
     if state in _BAD_LOGIN:
         return Refused("no-login", f"{address} does not let us in: {words}", "look at pg_service.conf and .pgpass")
     if state in _NO_DATABASE:
@@ -104,7 +102,7 @@ def older_schema(address: str, found: int, known: int) -> SchemaSkew:
     return SchemaSkew(
         "schema-older",
         f"the journal {address} has schema {found}; this tenuto needs {known}",
-        _INIT.format(address=address),
+        _INIT,
         found=found,
         known=known,
     )

@@ -12,7 +12,7 @@ import psycopg
 
 from tenuto.errors import TenutoError, Unwritable
 from tenuto.stores.postgres.faults import fault
-from tenuto.stores.postgres.schema import JOURNAL
+from tenuto.stores.postgres.schema import CONTENT, JOURNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _OLDEST_SERVER = 140000  # 14: the oldest that its makers still mend
 _SKEW_SECONDS = 2.0
 _FEW_CONNECTIONS = 10
-_TABLES = "event, run, state, render, log, logged, blob, piece, passage, note"
 
 
 def diagnose(journal: PostgresJournal) -> Iterator[Check]:
@@ -180,7 +179,7 @@ def erase(link: Link, project: Project, address: str) -> None:
     Only their owner may do that. The server's log of changes, its replicas and its backups are out of reach.
     """
     owns = _row(link, f"SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname='{project.schema}'")[0]
-    names = [f'"{project.schema}".{table.strip()}' for table in _TABLES.split(",")]
+    names = [f'"{project.schema}".{table}' for table in CONTENT]
     command = f"VACUUM FULL {', '.join(names)}"
     if not owns:
         raise Unwritable(

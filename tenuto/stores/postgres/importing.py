@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenuto.stores.backup import Import
+from tenuto.stores.backup import Import, stored_by
+from tenuto.stores.postgres.pieces import put_large
 from tenuto.stores.records import damaged
 
 if TYPE_CHECKING:
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
 class PostgresImport(Import):
     _db: Link
 
+    def __init__(self, link: Link, folder: str) -> None:
+        super().__init__(link)
+        self._folder = folder
+
     def finish(self) -> None:
         try:
             self._db.send([])
             super().finish()
+            for sha in stored_by(self._db, self.runs):
+                put_large(self._db, self._folder, sha)
             self._db.send([])
         except self._db.Duplicate:
             raise damaged("a record stands in it twice") from None

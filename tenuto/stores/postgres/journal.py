@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from tenuto.errors import Conflict, TenutoError
-from tenuto.stores.journal import Writing, stand_in_line
+from tenuto.stores.journal import MOVED, Writing, stand_in_line
 from tenuto.stores.postgres.address import connection_words, shown
 from tenuto.stores.postgres.faults import cut_off, fault, moved, unknown_outcome, unreachable
 from tenuto.stores.postgres.link import Link
-from tenuto.stores.postgres.schema import FIND_VERSION, TURNS_KEPT, check_version, project_named
+from tenuto.stores.postgres.schema import CONTENT, FIND_VERSION, TURNS_KEPT, check_version, project_named
 from tenuto.stores.postgres.turns import Memory, PostgresReader, PostgresTransaction
 from tenuto.stores.tables import PATIENCE
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from tenuto.core.records.run import Json, Run
     from tenuto.ports import Check
 
-MOVED = "moved"  # the marker that says where the journal is now
 _STILL_SECONDS = 15  # then whoever stands still inside a turn is cut off
 _JUDGE_SECONDS = 60.0  # a server that restarts is waited for that long to judge a COMMIT
 _LOOK_AGAIN = 0.1
@@ -212,7 +211,7 @@ class PostgresJournal:
             self.unlock()
             raise
 
-    def _begin(self, remember: bool, arriving: bool = False) -> PostgresTransaction:
+    def _begin(self, remember: bool, even_moved: bool = False) -> PostgresTransaction:
         """One message: the project's lock, then the first look. `remember`: as long as nobody else has committed."""
         patience = 0 if self.longest_wait is None else int(self.longest_wait * 1000)
         statements = [
@@ -228,7 +227,7 @@ class PostgresJournal:
             answers = self.first([*statements, *look])
             ((version, commits, elsewhere),) = answers[len(statements) - 1]
             check_version(version or 0, self.location)
-            if elsewhere is not None and not arriving:
+            if elsewhere is not None and not even_moved:
                 raise moved(self.location, elsewhere)
         except BaseException:
             self._take_back()
@@ -239,10 +238,18 @@ class PostgresJournal:
         self._token = os.urandom(12).hex()
         link = self.link()
         link.drop_known()
-        transaction = PostgresTransaction(link, self.location, self._memory)
+        transaction = PostgresTransaction(link, self.location, self._memory, self.directory)
         transaction.patience = self._patience
         transaction.look(answers[len(statements) :])
         return transaction
+
+    def begin_although_moved(self) -> PostgresTransaction:
+        """For a move that is on its way, or was cut off."""
+        return self._begin(False, even_moved=True)
+
+    def clear(self) -> None:
+        """Inside a transaction, by the owner of the tables: nothing is left in them."""
+        self.link().send([f"TRUNCATE {', '.join(CONTENT)}"])
 
     def commit(self) -> None:
         """Durable when this returns."""

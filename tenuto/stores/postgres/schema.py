@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 
 from tenuto.errors import BadInput, Refused
-from tenuto.names import check
 from tenuto.stores.postgres.faults import fault, newer_schema, older_schema
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TURNS_KEPT = 1000
+_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _LONGEST_PROJECT = 40  # PostgreSQL cuts names off at 63 characters, and roles are named after a project
 
 
@@ -60,10 +60,11 @@ class Project(NamedTuple):
 
 
 def project_named(name: str) -> Project:
-    check(name, "project")
-    if len(name) > _LONGEST_PROJECT:
+    if not set(name) <= _SIGNS or not name[:1].isalpha() or len(name) > _LONGEST_PROJECT:
         raise BadInput(
-            "bad-project", f"a project's name has at most {_LONGEST_PROJECT} characters", "use a shorter one"
+            "bad-project",
+            f"{name!r} cannot be the name of a project in a database",
+            f"lower-case letters, digits and '-', a letter first, {_LONGEST_PROJECT} at most",
         )
     return Project(name)
 
@@ -120,6 +121,7 @@ CREATE INDEX passage_words ON passage USING gin(found_by) WITH (fastupdate=off);
 CREATE TABLE note(name text COLLATE "C" PRIMARY KEY, value text NOT NULL, digest bytea NOT NULL);
 """
 
+CONTENT = ("event", "run", "state", "render", "log", "logged", "blob", "piece", "passage", "note")
 _ALL = "SELECT, INSERT, UPDATE, DELETE"
 JOURNAL = Part(
     "journal",

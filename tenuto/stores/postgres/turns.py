@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tenuto.core.fold import FOLD_VERSION
 from tenuto.errors import Conflict
 from tenuto.stores.journal import KEEP_BODIES, REPO, log_digest
+from tenuto.stores.postgres.pieces import large, large_contents, put_large, verify_pieces
 from tenuto.stores.tables import (
     EVENTS,
     HEAD,
@@ -26,12 +27,12 @@ from tenuto.stores.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from tenuto.core.records.events import Event, RepoEvent
     from tenuto.core.records.run import Repo, Run
-    from tenuto.ports import Importer, Redacted, Redaction, Render, Stamp
+    from tenuto.ports import Finding, Importer, Redacted, Redaction, Render, Stamp
     from tenuto.stores.postgres.link import Link, Rows
 
     Length = tuple[int, bytes, bytes | None]  # of an append-only file: length, digest, the last part if it is short
@@ -73,6 +74,16 @@ def _keep_run(link: Link, run: str, state: Rows, events: Rows, rows: Rows) -> No
 class PostgresReader(TableReader):
     _db: Link
 
+    def large_contents(self) -> list[str]:
+        return large_contents(self._db)
+
+    def large(self, sha: str) -> Iterator[bytes]:
+        return large(self._db, sha)
+
+    def verify_contents(self) -> Iterator[Finding]:
+        yield from super().verify_contents()
+        yield from verify_pieces(self._db)
+
     def load(self, run: str) -> Run | None:
         if "\0" in run:
             return None
@@ -107,8 +118,10 @@ class PostgresTransaction(TableTransaction):
     _db: Link
     _known: Memory
 
-    def __init__(self, link: Link, path: str, known: Memory) -> None:
+    def __init__(self, link: Link, path: str, known: Memory, folder: str) -> None:
+        """`folder`: where large files lie beside the journal on this machine."""
         super().__init__(link, path, known)
+        self._folder = folder
         self._brought: set[str] = set()
         self._keys: dict[tuple[str, str], bool] = {}
 
@@ -193,6 +206,15 @@ class PostgresTransaction(TableTransaction):
     def append(self, run: str, expected: int, events: Sequence[Event] | Sequence[RepoEvent], state: Run | Repo) -> None:
         self._refuse_keys(run, [event["key"] for event in events if event.get("key") is not None])
         super().append(run, expected, events, state)
+        for event in events:
+            if event["type"] == "ArtifactStored" and event["sha256"]:
+                put_large(self._db, self._folder, event["sha256"])
+
+    def large_contents(self) -> list[str]:
+        return large_contents(self._db)
+
+    def large(self, sha: str) -> Iterator[bytes]:
+        return large(self._db, sha)
 
     def _refuse_keys(self, run: str, keys: list[Any]) -> None:
         """What is written waits for the COMMIT: a key that is there already has to be seen before."""
@@ -241,7 +263,7 @@ class PostgresTransaction(TableTransaction):
         from tenuto.stores.postgres.importing import PostgresImport
 
         self._forget()
-        return PostgresImport(self._db)
+        return PostgresImport(self._db, self._folder)
 
     def scrub_event(self, run: str, seq: int, stamp: Stamp) -> tuple[list[str], str | None]:
         self._forget()
@@ -249,7 +271,12 @@ class PostgresTransaction(TableTransaction):
 
     def redact(self, redaction: Redaction, stamp: Stamp) -> Redacted:
         self._forget()
-        return super().redact(redaction, stamp)
+        done = super().redact(redaction, stamp)
+        for sha in large_contents(self._db):
+            if (renamed := redaction.text(sha)) != sha:
+                self._db.execute("DELETE FROM piece WHERE sha256=?", (sha,))
+                put_large(self._db, self._folder, renamed)
+        return done
 
     def _forget(self) -> None:
         self._known.forget()
