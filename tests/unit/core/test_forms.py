@@ -308,3 +308,70 @@ def test_a_fork_knows_the_answers_of_its_source() -> None:
         "answers": {"agree": {"env": "prod"}},
     }
     assert forms.known(fold([happened])) == {"agree": {"env": "prod"}}
+
+
+# ---- the parts by themselves
+
+GIVEN: Any = {"agree": {"env": "prod", "why": "a  b\nc", "regions": ["eu", "us"], "sure": True}}
+
+
+def test_the_value_of_an_answer_is_text_or_is_not_known() -> None:
+    """Nothing, where the gate was answered without it; not known, where the gate was not answered."""
+    assert forms.value_of("agree.env", GIVEN) == "prod"
+    assert forms.value_of("agree.regions", GIVEN) == "eu, us" and forms.value_of("agree.sure", GIVEN) == "true"
+    assert forms.value_of("agree.other", GIVEN) == "" and forms.value_of("later.env", GIVEN) is None
+    assert forms.flat(GIVEN)["agree.env"] == "prod"
+
+
+def test_in_a_prompt_for_people_an_answer_is_on_one_line() -> None:
+    assert forms.in_line("to {answers.agree.env}: {answers.agree.why}!", GIVEN) == "to prod: a b c!"
+    assert forms.in_line("{answers.agree.other}{answers.later.x}", GIVEN) == forms.NOT_ANSWERED * 2
+
+
+def test_in_an_instruction_free_text_is_named_and_choices_stand_where_they_are() -> None:
+    fields = {f"agree.{name}": field for name, field in FORM.items()}
+    text = "{answers.agree.env}, {answers.agree.why}, {answers.agree.unknown}, {answers.agree.regions}"
+    known: Any = {"agree": {**GIVEN["agree"], "unknown": "x"}}
+    assert forms.in_instruction(text, fields, known) == (
+        "prod, (the answer agree.why, in the data below), (the answer agree.unknown, in the data below), eu, us"
+    )
+    assert forms.in_instruction("{answers.agree.other}", fields, known) == forms.NOT_ANSWERED
+
+
+def test_the_fields_of_a_pipeline_are_called_after_their_gates() -> None:
+    assert list(forms.fields_of(checked())) == [f"agree.{name}" for name in FIELDS]
+
+
+@pytest.mark.parametrize("name", ["ship", "watch"])
+def test_an_answer_is_asked_for_before_it_is_needed(name: str) -> None:
+    """A step that is aside is come to when it is; a gate does not know its own answer."""
+    steps = {step["id"]: step for step in RAW["steps"]}
+    late = {"name": "p", "steps": [steps[name], steps["agree"]]}
+    _, problems = check(late)
+    assert [(one["code"], one["hint"]) for one in problems] == [("asked-later", "move it behind the gate 'agree'")]
+    first = {"id": "first", "agent": "w", "on": {"ERROR": {"route": [name], "at_most": 1}}}
+    beside = {"name": "p", "steps": [first, {**steps[name], "aside": True}, steps["agree"]]}
+    assert check(beside)[1] == []
+    own = {"id": "agree", "gate": {"prompt": "{answers.agree.env}?", "fields": FIELDS}}
+    assert [one["code"] for one in check({"name": "p", "steps": [own]})[1]] == ["asked-later"]
+
+
+def test_where_no_gate_has_fields_the_hint_says_how_one_has() -> None:
+    _, (problem,) = check({"name": "p", "steps": [{"id": "a", "command": ["echo", "{answers.x.y}"]}]})
+    assert problem["hint"] == "write GATE.FIELD: the id of a gate with `fields`, and one of them"
+
+
+def test_only_what_was_approved_is_known() -> None:
+    """Of a gate that was decided in a step; a decision without answers is none."""
+
+    def decision(**more: Any) -> Any:
+        return {"step": "agree", "approved": True, "answers": {"env": "prod"}, **more}
+
+    def known(*decisions: Any) -> Any:
+        run: Any = {"decisions": list(decisions), "answers": {}, "extra": {}}
+        return forms.known(run)
+
+    assert known(decision()) == {"agree": {"env": "prod"}}
+    assert known(decision(approved=False)) == known(decision(step="")) == {}
+    assert known({"step": "agree", "approved": True}) == {}
+    assert known(decision(), decision(answers={"env": "staging"})) == {"agree": {"env": "staging"}}

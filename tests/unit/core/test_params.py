@@ -193,3 +193,75 @@ def test_a_fixed_parameter_is_the_pipelines_own() -> None:
     assert params.without_fixed(declared, {"mend.depth": 4, "other": 1}) == {"other": 1}
     assert read({"a.b": "text"})[1] == ["bad-id"]
     assert read({"a": {"fixed": True}})[1] == ["missing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-2", -2),
+        ("2.5", 2.5),
+        ("2.", 2.0),
+        ("1234567890.1234", 1234567890.1234),
+        ("123456789012345", 123456789012345),
+        ("1234567890123456", "1234567890123456"),
+        (".5", ".5"),
+        ("", ""),
+        ("-", "-"),
+        ("1e3", "1e3"),
+        ("٣", "٣"),
+        ("1.2.3", "1.2.3"),
+        ("--1", "--1"),
+    ],
+)
+def test_a_number_is_typed_as_people_write_it(text: str, value: object) -> None:
+    found = params.from_text(param("number"), text)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_of_several_none_may_be_chosen_where_they_may_be_left_out() -> None:
+    several = param("several", choices=["a", "b"])
+    assert params.wrong(several, []) == "at least one of the choices is needed"
+    bare = {key: value for key, value in several.items() if key != "required"}
+    assert params.wrong(bare, []) == "at least one of the choices is needed"
+    assert params.wrong({**several, "required": False}, []) == ""
+
+
+def test_what_a_pipeline_fixed_itself_is_no_value_of_the_run() -> None:
+    declared: Any = {"a": param("text"), "b": {**param("text"), "fixed": True}}
+    assert params.without_fixed(declared, {"a": 1, "b": 2, "c": 3}) == {"a": 1, "c": 3}
+
+
+def test_who_must_be_given() -> None:
+    bare = {key: value for key, value in param("text").items() if key != "required"}
+    declared: Any = {"a": bare, "b": {**bare, "required": False}, "c": {**bare, "default": "x"}, "d": bare}
+    assert params.missing(declared, {"d": "y"}) == ["a"]
+
+
+def test_a_parameter_in_words() -> None:
+    assert params.describe(param("several", choices=["a", "b"], description="Which.")) == "any of a, b; Which."
+    assert params.describe(param("choice", choices=["a", "b"])) == "one of a, b"
+    assert params.describe(param("flag")) == "yes or no"
+    assert params.samples({"n": param("number"), "f": param("file")}) == {"n": 1, "f": "file.md"}
+    assert (params.as_text(True), params.as_text(False), params.as_text(["a", "b"]), params.as_text(2.5)) == (
+        "true",
+        "false",
+        "a, b",
+        "2.5",
+    )
+
+
+def test_values_stand_in_steps_only_and_an_optional_one_alone_leaves_nothing() -> None:
+    declared: Any = {"a": param("text"), "opt": {**param("text"), "required": False}, "l": param("list")}
+    given: Any = {"a": "x", "l": ["p", "q"]}
+    raw = {"focus": "{params.a}", "steps": [{"focus": "{params.a} and {params.opt}!", "in": ["{params.opt}", "b"]}]}
+    filled, problems = params.fill(raw, declared, given)
+    assert [one["code"] for one in problems] == ["bad-place"] and problems[0]["path"] == ["focus"]
+    assert filled["steps"] == [{"focus": "x and !", "in": ["b"]}]  # type: ignore[index]
+    handed: Any = {
+        "steps": [{"params": {"l": "{params.l}", "t": "a {params.a}", "n": "{params.opt}", "u": "{params.z}"}}]
+    }
+    filled, problems = params.fill(handed, declared, given)
+    assert filled["steps"][0]["params"]["l"] == ["p", "q"]  # type: ignore[index]
+    assert filled["steps"][0]["params"]["t"] == "a x" and filled["steps"][0]["params"]["n"] is None  # type: ignore[index]
+    assert [one["code"] for one in problems] == ["unknown-parameter"]
