@@ -220,11 +220,12 @@ def test_a_number_is_typed_as_people_write_it(text: str, value: object) -> None:
 
 
 def test_of_several_none_may_be_chosen_where_they_may_be_left_out() -> None:
-    several = param("several", choices=["a", "b"])
+    several: Any = param("several", choices=["a", "b"])
     assert params.wrong(several, []) == "at least one of the choices is needed"
-    bare = {key: value for key, value in several.items() if key != "required"}
+    bare: Any = {key: value for key, value in several.items() if key != "required"}
     assert params.wrong(bare, []) == "at least one of the choices is needed"
-    assert params.wrong({**several, "required": False}, []) == ""
+    optional: Any = {**several, "required": False}
+    assert params.wrong(optional, []) == ""
 
 
 def test_what_a_pipeline_fixed_itself_is_no_value_of_the_run() -> None:
