@@ -283,7 +283,7 @@ class ClusterEngine(Engine):
                 judgement = judgement._replace(verdict="ERROR", summary=f"claimed {report['verdict']}, but {problem}")
         if changed or judgement.verdict == "DONE":
             judgement = self._merged(plan, spec, changed, judgement)
-        self.look_at_memory(plan, judgement.verdict)
+        self.look_at_documents(plan, judgement.verdict)
         return Ended(plan, judgement, report["reply"])
 
     def _lay_out(self, plan: AttemptPlan, end: End, spec: TaskSpec, commit: str) -> tuple[list[str], str]:

@@ -84,9 +84,9 @@ class Hands(Carrier):
     def note(self, text: str, key: str) -> None:
         self.notes.append((text, key))
 
-    def look_at_memory(self, plan: AttemptPlan, verdict: str) -> tuple[list[str], bool]:
+    def look_at_documents(self, plan: AttemptPlan, verdict: str) -> tuple[list[str], str]:
         """The driver takes it in."""
-        return [plan.name], False
+        return [plan.name], ""
 
 
 class Work:

@@ -113,12 +113,12 @@ class Site:
             if turn.do(self.name, {"do": "Note", "text": text, "key": key}):
                 self.workspace.warn(text)
 
-    def look_at_memory(self, plan: AttemptPlan, verdict: str) -> tuple[list[str], bool]:
-        """What was written into memory.md is taken in before anything else is looked at. Which attempts are under way,
-        and whether this one broke the memory."""
+    def look_at_documents(self, plan: AttemptPlan, verdict: str) -> tuple[list[str], str]:
+        """What was written into the run's own documents is taken in before anything else is looked at. Which attempts
+        are under way, and what this one broke; "" where nothing."""
         with self.workspace.turn(by="engine") as turn:
             run = turn.existing(self.name)
-            broken = plan.name in run["extra"].get("feature_docs", {}).get("memory_broken_by", [])
+            broken = _broken_documents(run, plan.name)
             _validate_memory(self, turn, run, plan, verdict)
         return run["in_flight"], broken
 
@@ -457,18 +457,26 @@ def judge(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Judgem
     return take_over(site, plan, site.boundary.base(plan), changed, judgement) if plan.isolated else judgement
 
 
+def _broken_documents(run: Run, attempt: str) -> str:
+    """What was written, while it ran, into a document that is the run's own; it was written anew since."""
+    extra = run["extra"].get("feature_docs", {})
+    if attempt in extra.get("memory_broken_by", []):
+        return "memory.md was changed while only readers ran"
+    return "initial-request.md was changed" if attempt in extra.get("request_broken_by", []) else ""
+
+
 def _findings(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Findings:
     """Looked at once, and kept for the engine that goes on with it."""
     path = f"{directory}/seen.json"
     known = _load_findings(path)
     if known and known["verdict"] == reply["verdict"]:
         return known
-    in_flight, memory_broken = site.look_at_memory(plan, reply["verdict"])
+    in_flight, broken = site.look_at_documents(plan, reply["verdict"])
     planted = site.boundary.settle_git(plan, in_flight)
     changed = site.boundary.changed(plan)
     damage = site.trees.damage(plan, changed) if plan.isolated else ""
     outside = damage or site.boundary.outside_boundary(plan, changed, in_flight)
-    unproven = planted or outside or ("memory.md was changed while only readers ran" if memory_broken else "")
+    unproven = planted or outside or broken
     before = _load_states(f"{directory}/before.json")
     receipt = receipts.check(plan, before, "" if unproven else reply["verdict"], directory)
     handed_over = [*receipt["outputs"], *(changed if plan.isolated else [])]

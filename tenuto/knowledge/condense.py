@@ -9,7 +9,7 @@ inside each other. Nothing smaller is judged: lists, tables and paragraphs stay 
 
 Rules, in this order:
 1. A text whose sections cannot be trusted is kept whole: it has no heading; a code block is not closed, or holds a
-   fence or a heading of its own.
+   fence or a heading of its own. So is one with a heading in letters that English has not.
 2. A kind that the phase needs, and that nothing in what would be kept names: the text is kept whole.
 3. A section goes, with everything below it, where its heading is one of `asides` and nothing else. It stays below a
    heading that names a kind that the phase needs, where a heading or a label in it names one, and where it holds a line
@@ -118,7 +118,7 @@ def read(text: str) -> Document:
     lines = _LINES.findall(text)
     tokens = _parse(text)
     at = [number for number, token in enumerate(tokens) if token.type == "heading_open" and token.level == 0]
-    doubt = _doubt(lines, tokens, {_key(tokens[number + 1].content) for number in at}) if at else "it has no headings"
+    doubt = _doubt(lines, tokens, [tokens[number + 1].content for number in at])
     if doubt:
         return Document(lines, [], doubt)
     sections: list[Section] = []
@@ -151,7 +151,10 @@ def _parse(text: str) -> list[Token]:
     return parser.parse(text)
 
 
-def _doubt(lines: list[str], tokens: list[Token], titles: set[str]) -> str:
+def _doubt(lines: list[str], tokens: list[Token], headings: list[str]) -> str:
+    if not headings:
+        return "it has no headings"
+    titles = set(map(_key, headings))
     for fence in tokens:
         if fence.type != "fence":
             continue
@@ -214,6 +217,8 @@ def choose(document: Document, kinds: tuple[str, ...], asides: frozenset[str]) -
     everything = set(range(len(sections)))
     if document.doubt:
         return Choice(everything, set(), document.doubt)
+    if any(letter.isalpha() and not letter.isascii() for section in sections for letter in section.title):
+        return Choice(everything, set(), "a heading is not in English letters")  # the tables are, and share some words
     gone = _asides(sections, frozenset(kinds), asides)
     kept = [section for number, section in enumerate(sections) if number not in gone]
     missing = tuple(kind for kind in kinds if not any(kind in section.kinds() for section in kept))

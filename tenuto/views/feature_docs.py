@@ -57,20 +57,19 @@ def log(run: Run, events: list[Event]) -> dict[str, bytes]:
 
 
 def read(run: Run, path: str, before: bytes, after: bytes, around: Surroundings) -> list[Command]:
-    if path.endswith("/initial-request.md"):
-        return [
-            {
-                "do": "Note",
-                "text": f"{path} was edited; the request of a run does not change, the file was written anew",
-            },
-            absorbed(name, path, after, {}),
-        ]
     # Attempts in work trees of their own have a copy of their own: it was not them.
     running = [
         key
         for key, attempt in run["attempts"].items()
         if attempt["status"] in ("dispatched", "running") and not attempt["extra"].get("tree")
     ]
+    if path.endswith("/initial-request.md"):
+        note = f"{path} was edited; the request of a run does not change, the file was written anew"
+        broken = [*run["extra"].get(name, {}).get("request_broken_by", []), *running]
+        return [
+            {"do": "Note", "text": note},
+            absorbed(name, path, after, {"request_broken_by": list(dict.fromkeys(broken))} if running else {}),
+        ]
     if running and not any(run["attempts"][key]["extra"].get("memory") == "write" for key in running):
         broken = [*run["extra"].get(name, {}).get("memory_broken_by", []), *running]
         note = f"memory.md was changed while only readers ran ({', '.join(running)}); the change was undone"

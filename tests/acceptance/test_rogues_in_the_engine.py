@@ -193,6 +193,12 @@ def test_a_stray_change_is_put_aside_before_the_next_attempt_and_kept(
     assert kept(ground) == {where: text}
 
 
+def test_one_that_edits_the_request_of_its_run_has_not_done_its_part(ground: Ground) -> None:
+    run = ground.shell(f"{WRITE} if [ $TRIES = 1 ]; then echo more >> {D}/initial-request.md; fi; echo DONE: ok")
+    assert run["status"] == "completed" and summaries(run) == ["claimed DONE, but initial-request.md was changed", "ok"]
+    assert (ground.root / D / "initial-request.md").read_text() == "# Initial Request\n\nAdd dark mode\n"
+
+
 def test_a_file_that_was_deleted_is_there_again(ground: Ground) -> None:
     run = ground.shell(f"{WRITE} if [ $TRIES = 1 ]; then rm code.txt; fi; echo DONE: ok")
     assert run["status"] == "completed" and (ground.root / "code.txt").read_text() == "code\n"

@@ -160,8 +160,16 @@ def test_a_text_in_another_language_is_kept_whole() -> None:
         "# Bestellungen\n\n## Hintergrund\n\nLangsam.\n\n## Sonderfälle\n\n- leere Bestellung: Fehler\n"
         "\n## Dateien\n\n- `a/b.py`\n"
     )
-    assert why_whole(german) == "no signatures and no types and no edge-cases found"
+    assert why_whole(german) == "a heading is not in English letters"
     assert german.strip() in pack(german)
+    unmarked = german.replace("Sonderfälle", "Grenzen")
+    assert why_whole(unmarked) == "no signatures and no types and no edge-cases found"
+
+
+def test_a_word_that_two_languages_share_is_no_aside_in_the_other() -> None:
+    """`Motivation` is German, too, and may hold a rule."""
+    assert "It was slow." in pack(SPEC.replace("## Background", "## Motivation") + "\n## Sonderfälle\n\nleer\n")
+    assert "📚 References" not in kept(SPEC.replace("Background", "📚 References", 1))
 
 
 @pytest.mark.parametrize(
