@@ -40,8 +40,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from tenuto.core.records.action import ReplyVerdict
     from tenuto.core.records.run import (
+        Attempt,
         Block,
         Gate,
         OpenEnds,
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
         WaitingKind,
         Waits,
     )
+
+    HandedOutState = Literal["to do", "at work", "ended"]
 
 UNDER_WAY: tuple[Status, ...] = ("created", "running", "restarting")
 ACTIVE: tuple[Status, ...] = (*UNDER_WAY, "poc-complete")
@@ -249,3 +254,13 @@ def picture() -> str:
             if target != statuses[0]:
                 lines.append(f"    {statuses[0]} --> {target}")
     return "\n".join(lines) + "\n"
+
+
+# ---- attempts that were handed out (engine/guided.py) ----------------------------------------------
+
+
+def handed_out_state(attempt: Attempt) -> HandedOutState:
+    """What hooks know of it. `ended`: its agent has said its last word, which waits to be reported."""
+    if attempt["extra"].get("said"):
+        return "ended"
+    return "at work" if attempt["extra"].get("agent_id") else "to do"

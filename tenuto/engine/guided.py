@@ -22,15 +22,15 @@ an engine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypedDict
 
 from tenuto.agents.command import AgentProgram
-from tenuto.agents.reply import parse_reply
+from tenuto.agents.reply import parse_parked, parse_question, parse_reply, parse_verdict
 from tenuto.agents.roster import NOBODY, Roster
 from tenuto.core.records.run import Run
-from tenuto.core.status import ACTIVE, REPORTED, SEVERITY, waits_for
+from tenuto.core.status import ACTIVE, REPORTED, SEVERITY, handed_out_state, waits_for
 from tenuto.core.times import between
 from tenuto.encoding import loads
 from tenuto.engine import judge, receipts
@@ -49,12 +49,20 @@ from tenuto.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from tenuto.core.pipeline.records import Role, Seat
     from tenuto.core.records.action import Ending, Launch, Reply, ReplyVerdict
+    from tenuto.core.records.run import Attempt
+    from tenuto.core.status import HandedOutState
     from tenuto.ports import Agent, Assignment
     from tenuto.workspace.settings import Settings
 
 
+class AtWork(TypedDict):
+    agent: str
+    session: str
+    since: str
+
+
 class Work(TypedDict):
-    """One attempt, for the agent that carries it out."""
+    """One attempt, for the agent that carries it out. The prompt of one that an agent is at work on says so instead."""
 
     attempt: str
     step: str
@@ -62,6 +70,8 @@ class Work(TypedDict):
     item: str | None
     number: int
     since: str
+    state: HandedOutState
+    at_work: AtWork | None  # the agent that is known to work on it, or to have ended
     workdir: str
     inputs: list[str]
     outputs: list[str]
@@ -197,14 +207,31 @@ class Guide(Engine):
         # Under its name when it is whole: what is there is not made again.
         with open(f"{directory}/prompt.new", "w", encoding="utf-8") as file:
             prompt = self.workspace.secrets.text(plan.prompt())
-            file.write(f"{mark(self.name, name)}\n\n{prompt}")
+            file.write(f"{mark(self.name, name)}\n\n{prompt}{_REFUSED_NAMES if plan.outputs else ''}")
         os.replace(f"{directory}/prompt.new", f"{directory}/prompt")
         return True
 
+    def forget(self, again: Collection[str]) -> None:
+        """Their agents are gone."""
+        if not again:
+            return
+        with self.workspace.turn() as turn:
+            run = turn.existing(self.name)
+            for name in again:
+                if name not in run["in_flight"]:
+                    raise NotFound("no-such-attempt", f"{name} is not handed out", f"tenuto next {self.name}")
+                turn.do(self.name, {"do": "StartAttempt", "attempt": name, "extra": {"agent_id": "", "said": None}})
+
     def work(self, run: Run, name: str) -> Work:
         plan, attempt, path = self.plan(run, name), run["attempts"][name], f"{self.folder}/{name}/1/prompt"
-        with open(path, encoding="utf-8") as file:
-            prompt = file.read()
+        state, at_work = handed_out_state(attempt), _at_work(attempt)
+        if state == "to do" or at_work is None:
+            with open(path, encoding="utf-8") as file:
+                prompt = file.read()
+        elif state == "ended":
+            prompt = f"Its agent has ended. Report it, with its reply or with none: tenuto report {run['id']} {name}"
+        else:
+            prompt = _BUSY.format(**at_work, run=run["id"], attempt=name)
         return {
             "attempt": name,
             "step": attempt["step"],
@@ -212,6 +239,8 @@ class Guide(Engine):
             "item": attempt["item"],
             "number": attempt["number"],
             "since": attempt["started_at"],
+            "state": state,
+            "at_work": at_work,
             "workdir": plan.workdir,
             "inputs": plan.inputs(),
             "outputs": plan.outputs,
@@ -241,10 +270,30 @@ class Guide(Engine):
         return judgement
 
 
-def hand_out(workspace: Workspace, run: str, settings: Settings) -> tuple[Run, list[Work]]:
+_BUSY = (
+    "An agent ({agent}) has been at work on this since {since}. Wait for its end and report it; do not start another "
+    "one. If it is gone for certain, ask for the work anew: tenuto next {run} --again {attempt} (tool next: again)."
+)
+_REFUSED_NAMES = (
+    "\n\nIf a tool of yours refuses to write an output because of its name, make the file in another way: an edit with "
+    "an empty text to be replaced, or a command. The file is what counts; a reply does not stand in its place.\n"
+)
+
+
+def _at_work(attempt: Attempt) -> AtWork | None:
+    known = attempt["extra"]
+    if not known.get("agent_id"):
+        return None
+    since = known.get("at_work_since") or attempt["started_at"]
+    return {"agent": str(known["agent_id"]), "session": str(known.get("session", "")), "since": since}
+
+
+def hand_out(workspace: Workspace, run: str, settings: Settings, again: Collection[str] = ()) -> tuple[Run, list[Work]]:
+    """`again`: attempts whose agents are gone, though no hook said so. They are handed out anew."""
     guide = Guide(workspace, run, settings)
     with _notifying(workspace, run, settings), guide.alone():
         guide.take()
+        guide.forget(again)
         while True:
             found, _ = guide.advance()
             ready = [guide.prepare(found, name) for name in found["in_flight"]]
@@ -312,7 +361,10 @@ def mark(run: str, attempt: str) -> str:
 
 def _with_own_word(report: Report, own_word: OwnWord, directory: str) -> Report:
     """An empty report is what the agent itself said, where a hook heard it."""
-    if "verdict" in report or report.get("reply"):
+    if "verdict" in report:
+        return report
+    if report.get("reply"):
+        _refuse_open_ended(report["reply"], own_word)
         return report
     if not own_word:
         raise BadInput(
@@ -322,6 +374,19 @@ def _with_own_word(report: Report, own_word: OwnWord, directory: str) -> Report:
         )
     text = read_text(f"{directory}/heard")
     return {**report, "reply": text or f"{own_word['verdict'] or ''}: {own_word['summary']}"}
+
+
+def _refuse_open_ended(reply: str, own_word: OwnWord) -> None:
+    """A text without a verdict is not the end: an agent that works in the background has only been started."""
+    if own_word.get("verdict") or parse_parked(reply) or parse_question(reply):
+        return
+    if parse_verdict(reply).get("problem") in ("empty", "missing"):
+        raise BadInput(
+            "no-verdict",
+            "the reply ends without a line DONE:, NEEDS_REVISION: or ERROR:, so nothing was recorded",
+            "an agent that works in the background has only been started: wait for its last words and report those; if "
+            "that was its end, ask it for the line, or report it as an ERROR (--verdict ERROR, or the field verdict)",
+        )
 
 
 def not_better(reply: Reply, own_word: OwnWord) -> Reply:

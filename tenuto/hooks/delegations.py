@@ -232,8 +232,25 @@ def handed_out_stopped(turn: Turn, run: Run, call: HookCall) -> str:
     return again
 
 
+def forget_agents(turn: Turn, run: Run, call: HookCall) -> None:
+    """The program was started anew: agents that it had at work are gone, and what they had is to be done again."""
+    if run["driver"] != "guided":
+        return
+    for name in _open(run):
+        known = run["attempts"][name]["extra"]
+        if known.get("agent_id") and not known.get("said") and known.get("session") == call["session"]:
+            turn.do(run["id"], {"do": "StartAttempt", "attempt": name, "extra": {"agent_id": ""}})
+
+
 def _note(turn: Turn, run: Run, name: str, call: HookCall, more: Json) -> None:
-    extra: Json = {"agent_id": call["agent"], "session": call["session"], "host": call["host"], **more}
+    since = run["attempts"][name]["extra"].get("at_work_since") or turn.at
+    extra: Json = {
+        "agent_id": call["agent"],
+        "at_work_since": since,
+        "session": call["session"],
+        "host": call["host"],
+        **more,
+    }
     turn.do(run["id"], {"do": "StartAttempt", "attempt": name, "extra": extra})
     session = call["parent"] or call["session"]
     if session and session not in run["sessions"]:
@@ -254,7 +271,7 @@ def _only_one(run: Run, call: HookCall) -> str | None:
     free = [
         name
         for name in _open(run)
-        if "agent_id" not in run["attempts"][name]["extra"] and run["attempts"][name]["role"] == call["role"]
+        if not run["attempts"][name]["extra"].get("agent_id") and run["attempts"][name]["role"] == call["role"]
     ]
     return free[0] if len(free) == 1 else None
 

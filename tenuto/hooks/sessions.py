@@ -21,12 +21,15 @@ from __future__ import annotations
 
 import posix
 
+from tenuto.core.status import handed_out_state
+from tenuto.hooks.delegations import forget_agents
 from tenuto.hooks.parse import find_run, owns, run_of
 from tenuto.names import file_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tenuto.core.records.run import Json, Run
+    from tenuto.core.records.run import Attempt, Json, Run
+    from tenuto.core.status import HandedOutState
     from tenuto.hooks.parse import HookCall
     from tenuto.workspace.workspace import Turn, Workspace
 
@@ -66,7 +69,9 @@ def _hand_back(workspace: Workspace, call: HookCall) -> str:
         run = run_of(turn, call)
         if run is None:
             return ""
-        text = handed(run)
+        if call["source"] == "resume":
+            forget_agents(turn, run, call)
+        text = handed(turn.existing(run["id"]))
         turn.do(run["id"], {"do": "RestoreContext", "session": call["session"]})
         if call["session"] and call["session"] not in run["sessions"]:
             turn.bind(run["id"], call["session"])
@@ -150,10 +155,22 @@ def words(run: Run) -> str:
     return "\n".join(line for line in lines if not line.endswith(": "))
 
 
+_STATES: dict[HandedOutState, str] = {
+    "to do": "no agent is known to work on it",
+    "at work": "an agent works on it since {since}: wait for its end, and do not start another one",
+    "ended": "its agent has ended: report it",
+}
+
+
+def _handed_out(name: str, attempt: Attempt) -> str:
+    words = _STATES[handed_out_state(attempt)].format(since=attempt["extra"].get("at_work_since", "some time ago"))
+    return f"- {name} ({attempt['role']}): {words}"
+
+
 def _guided(run: Run) -> list[str]:
     """A session that leads a run piece by piece forgets what was handed out; the journal does not."""
-    out = [f"{name} ({run['attempts'][name]['role']})" for name in run["in_flight"]]
-    lines = [f"Handed out and not reported yet: {', '.join(out)}"] if out else []
+    out = [_handed_out(name, run["attempts"][name]) for name in run["in_flight"]]
+    lines = ["Handed out and not reported yet:", *out] if out else []
     if run["gate"] or run["pause"]:
         return [*lines, "A person decides now; do not decide for them."]
     return [

@@ -11,7 +11,7 @@ import pytest
 import tenuto
 from tenuto.engine import guided
 from tenuto.engine.begin import start
-from tenuto.errors import BadInput
+from tenuto.errors import BadInput, NotFound
 from tenuto.hooks.call import answer
 from tenuto.hooks.gates import declare
 from tenuto.hooks.parse import parse_hook
@@ -165,7 +165,8 @@ def test_after_a_compaction_the_session_is_told_what_it_leads_and_how_to_go_on(s
     session.agent("a0", "researcher", work["prompt"], "DONE: looked")
     assert session.hook("PreCompact", trigger="auto") == ""
     told = json.loads(session.hook("SessionStart", source="compact"))["hookSpecificOutput"]["additionalContext"]
-    assert f"Handed out and not reported yet: {A} (researcher), {B} (researcher)" in told
+    assert f"- {A} (researcher): its agent has ended: report it" in told
+    assert f"- {B} (researcher): no agent is known to work on it" in told
     assert "tenuto next r" in told and "`next`" in told
     run = session.workspace.load("r")
     assert run["resume"] and run["resume"]["restored_at"] and [work["attempt"] for work in session.next()] == [A, B]
@@ -179,3 +180,62 @@ def test_a_session_that_asks_owns_the_run(session: Session, monkeypatch: pytest.
     assert session.workspace.load("r")["sessions"] == ["mine"]
     session.hook("PreCompact", trigger="auto", session_id="mine")
     assert session.workspace.load("r")["resume"] and not session.workspace.load("other")["resume"]
+
+
+def written(session: Session) -> None:
+    for work in session.next():
+        session.deliver(work)
+        session.report(work["attempt"], verdict="DONE", summary="looked", reply="DONE: looked")
+
+
+def test_what_an_agent_is_at_work_on_is_not_handed_out_twice(session: Session) -> None:
+    """After a compaction the leader asks again: the first agent was still at work, and a second one was started."""
+    written(session)
+    (work,) = session.next()
+    assert (work["state"], work["at_work"]) == ("to do", None) and work["prompt"].startswith("[tenuto attempt r.")
+    session.hook("SubagentStart", agent_id="d1", agent_type="designer")
+    session.hook("PreCompact", trigger="manual")
+    told = json.loads(session.hook("SessionStart", source="compact"))["hookSpecificOutput"]["additionalContext"]
+    since = session.attempts[WRITE]["extra"]["at_work_since"]
+    assert f"- {WRITE} (designer): an agent works on it since {since}: wait for its end" in told
+    (work,) = session.next()
+    assert work["state"] == "at work" and work["at_work"] == {"agent": "d1", "session": SESSION, "since": since}
+    assert not work["prompt"].startswith("[tenuto attempt") and "do not start another one" in work["prompt"]
+    session.deliver(work)
+    session.hook("SubagentStop", agent_id="d1", agent_type="designer", last_assistant_message="DONE: designed")
+    (work,) = session.next()
+    assert work["state"] == "ended" and "Report it" in work["prompt"]
+    assert session.report(WRITE)[:2] == ("DONE", "designed")
+
+
+def test_an_agent_that_is_gone_is_replaced(session: Session) -> None:
+    """The program was started anew, or the leader knows it: what the agent had is handed out again."""
+    written(session)
+    session.next()
+    session.hook("SubagentStart", agent_id="d1", agent_type="designer")
+    session.hook("SessionStart", source="resume")
+    (work,) = session.next()
+    assert work["state"] == "to do"
+    session.hook("SubagentStart", agent_id="d2", agent_type="designer")
+    assert session.next()[0]["state"] == "at work"
+    (work,) = guided.hand_out(session.workspace, "r", {}, again=[WRITE])[1]
+    assert work["state"] == "to do" and work["prompt"].startswith("[tenuto attempt r.")
+    with pytest.raises(NotFound):
+        guided.hand_out(session.workspace, "r", {}, again=["gone"])
+
+
+def test_a_text_without_a_verdict_is_not_the_end(session: Session) -> None:
+    """A leader handed in what the tool said when it had started an agent in the background: a try was burnt."""
+    work = session.next()[0]
+    with pytest.raises(BadInput, match="nothing was recorded") as refused:
+        session.report(A, reply="Async agent launched successfully. You will be told when it has ended.")
+    assert refused.value.code == "no-verdict"
+    assert session.attempts[A]["status"] in ("dispatched", "running")
+    session.deliver(work)
+    assert session.report(A, reply="Looked.\n\nDONE: looked")[:2] == ("DONE", "looked")
+    assert session.report(B, verdict="ERROR", summary="it never ended", reply="ERROR: it never ended")[0] == "ERROR"
+
+
+def test_a_prompt_says_what_to_do_where_a_tool_refuses_a_name(session: Session) -> None:
+    """Claude Code lets no subagent write a file that is called analysis.md."""
+    assert "refuses to write an output because of its name" in session.next()[0]["prompt"]

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 import click
 
 from tenuto.core.status import VERDICTS
-from tenuto.entrypoints.cli.frame import Answer, Command, RunName, open_existing, open_here, run_argument
+from tenuto.entrypoints.cli.frame import (
+    Answer,
+    Command,
+    RunName,
+    complete_attempt,
+    open_existing,
+    open_here,
+    run_argument,
+)
 from tenuto.entrypoints.cli.look import ended
 from tenuto.entrypoints.cli.run import settings_for
 from tenuto.entrypoints.cli.terminal import Heading, Part
@@ -39,17 +47,25 @@ if TYPE_CHECKING:
     ],
 )
 @run_argument
-def next_(run: str | None) -> Answer:
+@click.option(
+    "--again",
+    multiple=True,
+    metavar="ATTEMPT",
+    shell_complete=complete_attempt,
+    help="Its agent is gone, though nobody said so: hand it out anew.",
+)
+def next_(run: str | None, again: tuple[str, ...]) -> Answer:
     """What is to be done now, with the full prompt, the paths and the environment of each attempt.
 
     Engine actions (pruning memory, reading the plan, gates) are done on the way. Asking again hands out the same
-    attempts again, until they are reported. A run that waits for a person answers with 5.
+    attempts again, until they are reported; one that an agent is known to be at work on says since when, and has no
+    prompt. A run that waits for a person answers with 5.
     """
     from tenuto.engine.guided import hand_out
 
     workspace = open_existing()
     name = chosen(workspace, run)
-    record, works = hand_out(workspace, name, settings_for(workspace, name))
+    record, works = hand_out(workspace, name, settings_for(workspace, name), again)
     data = {"run": name, "status": run_view(record)["status"], "work": works}
     if not works:
         rest = ended(record)

@@ -101,6 +101,7 @@ class Arguments(TypedDict, total=False):
     limits: dict[str, int]
     params: dict[str, object]
     inline: bool
+    again: list[str]
     attempt: str
     verdict: str
     summary: str
@@ -208,7 +209,7 @@ def next_(workspace: Workspace, a: Arguments) -> Record:
 
     name = _chosen(workspace, a)
     settings = settings_of(workspace.root, workspace.load(name), workspace.state)
-    run, works = hand_out(workspace, name, settings)
+    run, works = hand_out(workspace, name, settings, a.get("again", ()))
     view = run_view(run)
     record: Record = {
         "run": name,
@@ -216,10 +217,14 @@ def next_(workspace: Workspace, a: Arguments) -> Record:
         "work": _fitting(works, a.get("inline", True)),
         **_waiting(view),
     }
-    if works:
+    if any(work["state"] == "to do" for work in works):
         record["advice"] = (
-            "carry out each piece (side by side where you can, one subagent each), then report each one, "
+            "carry out each piece that is to do (side by side where you can, one subagent each), then report each one, "
             "then call next again"
+        )
+    elif works:
+        record["advice"] = (
+            "all of it has an agent: wait for those at work, report those that have ended, then call next again"
         )
     elif view["waiting"]:
         record["advice"] = "the run waits for a person: tell them what for, and stop; do not decide for them"

@@ -118,6 +118,8 @@ until next hands out nothing.
 - Pieces of work handed out together may be done side by side, one subagent each. Give a subagent the `prompt` word \
 for word, first line included,
   or tell it to read `prompt_file`. Work in `workdir`, write exactly the files in `outputs`.
+- A subagent that works in the background has only been started: what its tool answers at once is no reply. Wait for \
+its last words, and report those.
 - Report honestly. DONE is checked: outputs must exist and have been written, files stay inside the step's boundary, \
 checks are run again.
 - Keep no state of your own: ask status. After a compaction or in a new session, ask next again: it hands out the \
@@ -168,6 +170,8 @@ _WORK = thing(
     item={"type": ["string", "null"]},
     number=number("1: the first try."),
     since=text(),
+    state=text("to do; at work: an agent of a session works on it, do not start another; ended: report it."),
+    at_work={"type": ["object", "null"], "description": "Which agent, of which session, since when."},
     workdir=text(),
     inputs=many(text()),
     outputs=many(text()),
@@ -251,7 +255,11 @@ TOOLS = (
         "same work until it is reported, "
         "so it is always safe to call, also after a compaction. No work: the run waits for a person (see waiting) "
         "or has ended (see status).",
-        asked(run=_RUN, inline=yes_or_no("false: prompts only as prompt_file, to save your context.")),
+        asked(
+            run=_RUN,
+            inline=yes_or_no("false: prompts only as prompt_file, to save your context."),
+            again=many(text(), "Attempts whose agents are gone, though nobody said so: they are handed out anew."),
+        ),
         thing(
             "",
             "run status work advice",
