@@ -276,10 +276,7 @@ class Engine(Carrier):
         again."""
         if run["driver"] != "guided":
             return run
-        out = [name for name in list(run["in_flight"]) if run["attempts"][name]["agent"] == "guided"]
-        if out:
-            hint = f"tenuto report {self.name} {out[0]} ..., or give them up: tenuto resume {self.name} --give-up"
-            raise Refused("handed-out", f"handed out and not reported yet: {', '.join(out)}", hint, attempts=out)
+        refuse_handed_out(run)
         with self.workspace.turn() as turn:
             turn.do(self.name, {"do": "ChangeDriver", "driver": "engine"})
         return self.workspace.load(self.name)
@@ -452,6 +449,14 @@ class Engine(Carrier):
                 "key": f"finished:{name}",
             }
             turn.do(self.name, lost, definition["pipeline"])
+
+
+def refuse_handed_out(run: Run) -> None:
+    out = [name for name in run["in_flight"] if run["attempts"][name]["agent"] == "guided"]
+    if run["driver"] == "guided" and out:
+        name = run["id"]
+        hint = f"tenuto report {name} {out[0]} ..., or give them up: tenuto resume {name} --give-up"
+        raise Refused("handed-out", f"handed out and not reported yet: {', '.join(out)}", hint, attempts=out)
 
 
 def set_aside(reply: Reply, now: str) -> Reply:

@@ -26,14 +26,25 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tenuto.agents.roster import NOBODY, Choice, Roster
+from tenuto.core.approvals import protection
 from tenuto.core.pipeline.params import missing
 from tenuto.core.records.run import Run
 from tenuto.core.status import ENDED, count_open_ends, open_ends, shown_status, waits_for
 from tenuto.encoding import dumps
 from tenuto.engine.attempt import definition_of, pipeline_of
 from tenuto.engine.begin import check_roster
-from tenuto.engine.gates import command, decide_gate, proof, refuse_elsewhere, refuse_untrusted, shown_now
-from tenuto.engine.loop import Engine
+from tenuto.engine.boundary import refuse_beside
+from tenuto.engine.gates import (
+    command,
+    decide_gate,
+    proof,
+    refuse_elsewhere,
+    refuse_forged,
+    refuse_open,
+    refuse_untrusted,
+    shown_now,
+)
+from tenuto.engine.loop import Engine, refuse_handed_out
 from tenuto.engine.receipts import end_all
 from tenuto.errors import Refused, TenutoError
 from tenuto.supervise.attempts import is_out_of_reach
@@ -134,6 +145,20 @@ class MakeEngine(Protocol):
     ) -> Engine: ...
 
 
+def refuse_to_drive(workspace: Workspace, name: str, settings: Settings, given_up: bool = False) -> None:
+    """Whatever an engine would refuse at its start, before anything is recorded on its behalf. `given_up`: what was
+    handed out is about to be."""
+    refuse_attempts(workspace.caller, workspace.state, "drive a run")
+    run = workspace.load(name)
+    refuse_elsewhere(workspace, run)
+    refuse_untrusted(workspace, run)
+    refuse_open(workspace, protection(run)["level"], settings)
+    refuse_beside(workspace, name)
+    if not given_up:
+        refuse_handed_out(run)
+    refuse_forged(workspace, run)
+
+
 def drive_until_rest(
     workspace: Workspace,
     name: str,
@@ -147,9 +172,7 @@ def drive_until_rest(
 ) -> Run:
     if in_advance:
         require_person(workspace.caller, f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
-    refuse_attempts(workspace.caller, workspace.state, "drive a run")
-    refuse_elsewhere(workspace, workspace.load(name))
-    refuse_untrusted(workspace, workspace.load(name))
+    refuse_to_drive(workspace, name, settings)
     _check(workspace, name, roster)
     with workspace.turn() as turn:
         remember(turn, name, roster)

@@ -202,6 +202,17 @@ def settings_for(workspace: Workspace, run: str) -> Settings:
     return settings_of(workspace.root, record, workspace.state)
 
 
+def refuse_early(workspace: Workspace, run: str, settings: Settings | None = None, given_up: bool = False) -> None:
+    """What an engine would refuse, before the command that starts it writes anything."""
+    from tenuto.engine.rest import refuse_to_drive
+    from tenuto.workspace.settings import settings_of
+
+    record = workspace.load(run)
+    if run_view(record)["is_bound"]:
+        own = settings or settings_of(workspace.root, record, workspace.state)
+        refuse_to_drive(workspace, run, own, given_up)
+
+
 def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "") -> Answer:
     """Until the run rests, shown while it goes on."""
     from tenuto.cluster.driver import engine_for
@@ -433,6 +444,8 @@ def run_(
     goes_on = (existing or _current(workspace)) if request is None else existing or ""
     roster = None if start_only else roster_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:
+        if roster is not None:
+            refuse_early(workspace, goes_on)
         _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty, "--on": place})
         if not pipeline:
             _refuse_late({"--param": bool(param), "--params-file": params_file})

@@ -187,8 +187,10 @@ def adopt(paths: tuple[str, ...], look: bool) -> Answer:
     found = [_named(workspace, path) for path in paths] if paths else list(_all(workspace))
     rows = [_adopted(workspace, adopter, path, look) for adopter, path in found]
     lines = [f"{row['path']}  {_words(row)}" for row in rows]
-    refused = any(row["state"] == "refused" for row in rows)
-    return Answer({"files": rows}, lines or ["there is nothing to adopt"], Refused.exit_code if refused else 0)
+    states = {row["state"] for row in rows}
+    # 4 says that nothing was written
+    status = (TenutoError if "adopted" in states else Refused).exit_code if "refused" in states else 0
+    return Answer({"files": rows}, lines or ["there is nothing to adopt"], status)
 
 
 def _all(workspace: Workspace) -> Iterator[tuple[Adopter, str]]:

@@ -20,7 +20,7 @@ from tenuto.entrypoints.cli.frame import (
     run_argument,
 )
 from tenuto.entrypoints.cli.look import ended, exit_status
-from tenuto.entrypoints.cli.run import LIMIT_HELP, TRUST_HELP, drive, limits_of, roster_of, trust_all
+from tenuto.entrypoints.cli.run import LIMIT_HELP, TRUST_HELP, drive, limits_of, refuse_early, roster_of, trust_all
 from tenuto.entrypoints.cli.values import ask_feedback, at_terminal
 from tenuto.errors import BadInput
 from tenuto.show.runs import chosen
@@ -108,15 +108,16 @@ def resume(
         return _resume_by_hand(workspace, run_id)
     trust_all(workspace, "resume", trusted)
     settings = read_settings(workspace.root)
+    roster, limits = None if no_drive else roster_of(workspace, settings, agent, (), run_id), limits_of(limit)
+    if roster is not None:
+        refuse_early(workspace, run_id, settings if new_settings else None, give_up)
     if new_settings:
         take_settings(workspace, run_id)
-    roster = None if no_drive else roster_of(workspace, settings, agent, (), run_id)
     if give_up:
         from tenuto.engine.guided import give_up as lose
 
         lose(workspace, run_id)
     if limit:
-        limits = limits_of(limit)
         command(
             workspace,
             run_id,

@@ -16,6 +16,7 @@ from tenuto.encoding import loads, loads_strict, pretty
 from tenuto.entrypoints.cli import frame
 from tenuto.entrypoints.launch import answer
 from tenuto.errors import Refused
+from tests.support.refused import everything, hold_unwritten
 
 START = 1_763_194_331_000
 
@@ -44,11 +45,14 @@ class Said(NamedTuple):
 @pytest.fixture
 def say(capsysbinary: pytest.CaptureFixture[bytes]) -> Iterator[Callable[..., Said]]:
     def call(*words: str) -> Said:
+        here = Path.cwd()
+        before = everything(here)
         capsysbinary.readouterr()
         status = answer(list(words))
         sys.stdout.flush()
         out, err = capsysbinary.readouterr()
         frame.release()
+        hold_unwritten(words, status, before, here)
         return Said(status, out.decode(), err.decode())
 
     yield call

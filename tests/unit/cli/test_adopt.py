@@ -77,7 +77,7 @@ def test_files_of_other_tools_are_refused_by_name_and_the_rest_is_adopted(here: 
     write(here, strangers | {".ai-workspace/TICKET-123/flow-state.json": SEED})
     before = {path: (here / path).read_bytes() for path in strangers}
     said = say("adopt", "--json")
-    assert said.status == 4
+    assert said.status == 1
     states = {row["path"]: row["state"] for row in said.data["files"]}
     assert states == dict.fromkeys(strangers, "refused") | {".ai-workspace/TICKET-123/flow-state.json": "adopted"}
     for row in said.data["files"]:

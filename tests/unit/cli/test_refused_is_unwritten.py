@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tenuto
+from tenuto.entrypoints.cli.program import COMMANDS, SPOKEN
+from tests.support.refused import everything
 
 Say = Callable[..., Any]
 # Refused at different depths: by the words, by what is there, by the rules.
@@ -52,22 +52,33 @@ REFUSED: tuple[tuple[str, ...], ...] = (
     ("feature", "done", "spec"),
     ("feature", "answer", "nothing", "x"),
     ("hook", "declare", "no-such-key=1"),
+    ("plan", "Add x", "--pipeline", "no-such-pipeline"),
+    ("release", "nobody"),
+    ("answer", "nobody", "yes"),
+    ("mcp", "--no-such-option"),
+    ("list", "--limit", "many"),
+    ("status", "nobody"),
+    ("watch", "nobody"),
+    ("ui", "--port", "none"),
+    ("page", "nobody", "-o", "run.html"),
+    ("history", "nobody"),
+    ("metrics", "nobody"),
+    ("logs", "nobody"),
+    ("artifacts", "nobody"),
+    ("show", "nobody"),
+    ("init", "elsewhere"),
+    ("export", "nobody", "-o", "backup.jsonl"),
+    ("clean", "nobody"),
+    ("trust", "nobody", "--undo"),
+    ("setup", "no-such-program"),
+    ("verify", "--signers", "no-such-file"),
+    ("doctor", "nobody"),
+    ("completion", "no-such-shell"),
+    ("demo", "--no-such-option"),
+    ("help", "no-such-command"),
+    ("pipelines", "--no-such-option"),
+    ("roles", "--no-such-option"),
 )
-
-
-def everything(root: Path) -> dict[str, str]:
-    """Every file but locks, which hold nothing, and the log of hooks, and the events of every run."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        name = str(path.relative_to(root))
-        if path.is_file() and "/tenuto/journal.db" not in name and not name.endswith(("lock", "/queue", "hook.log")):
-            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    workspace = tenuto.open(str(root))
-    with workspace.journal.read() as reader:
-        for name in ["@", *(run["id"] for run in reader.runs())]:
-            found[f"run {name}"] = str(reader.version(name))
-    workspace.journal.close()
-    return found
 
 
 @pytest.fixture
@@ -79,6 +90,17 @@ def begun(tmp_path: Path, say: Say, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert say("context", "INIT task: Dark mode").status == 0
     assert say("context", "START_PHASE phase: spec").status == 0
     return root
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *SPOKEN])
+@pytest.mark.parametrize(
+    "words", [("--no-such-option",), ("dark-mode", "--no-such-option=1", "--json"), ("", "", "", "")]
+)
+def test_nor_is_what_a_wrong_command_line_says(begun: Path, say: Say, name: str, words: tuple[str, ...]) -> None:
+    """`say` itself holds each refusal of each test against what was there before it."""
+    before = everything(begun)
+    if say(name, *words).status != 0:
+        assert everything(begun) == before
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)

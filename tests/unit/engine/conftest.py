@@ -14,6 +14,7 @@ import tenuto
 from tenuto.encoding import loads
 from tenuto.entrypoints.cli import frame
 from tenuto.entrypoints.launch import answer
+from tests.support.refused import everything, hold_unwritten
 
 SMALL = """\
 name: small
@@ -50,11 +51,14 @@ class Said(NamedTuple):
 @pytest.fixture
 def say(capsysbinary: pytest.CaptureFixture[bytes]) -> Iterator[Callable[..., Said]]:
     def call(*words: str) -> Said:
+        here = Path.cwd()
+        before = everything(here)
         capsysbinary.readouterr()
         status = answer(list(words))
         sys.stdout.flush()
         out, err = capsysbinary.readouterr()
         frame.release()
+        hold_unwritten(words, status, before, here)
         return Said(status, out.decode(), err.decode())
 
     yield call
