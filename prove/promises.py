@@ -121,6 +121,20 @@ PROMISES = (
         "the kill matrix, with budgets",
         "0 overspend (what is in flight was reserved)",
     ),
+    Promise(
+        16,
+        "p16_stale_workers",
+        "A worker whose lease was ended cannot change anything any more",
+        "reports, beats and returns with old, guessed and replayed epochs, of other workers and other logins; ≥ 10,000",
+        "0 accepted",
+    ),
+    Promise(
+        17,
+        "p17_dead_workers",
+        "A dead worker's work is back within a lease; nothing starts twice; no pool passes its cap",
+        "8 workers, a cap of 12, 800 attempts; workers killed for a moment, for good, and stopped",
+        "0 twice; peak ≤ cap; back ≤ lease + 5 s",
+    ),
 )
 
 BY_NUMBER = {promise.number: promise for promise in PROMISES}

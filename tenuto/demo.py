@@ -33,6 +33,7 @@ from tenuto.show.runs import recorded
 from tenuto.workspace.guard import program
 
 if TYPE_CHECKING:
+    from tenuto.core.records.events import Event
     from tenuto.core.records.run import Run
     from tenuto.metrics import Span
     from tenuto.show.runs import RecordedEvent
@@ -181,7 +182,7 @@ class Demo:
 
     def claims(self, run: Run, events: list[RecordedEvent]) -> Iterator[tuple[str, str, bool]]:
         ran = self.witness.read_text("utf-8").split()
-        ends = [event["attempt"] for entry in events if (event := entry["event"])["type"] == "AttemptFinished"]
+        ends = [name for entry in events if (name := _ended(entry["event"]))]
         started = {name.split(".", 1)[1].rsplit(".", 1)[0] for name in ran}
         yield (
             "nothing finished ran twice",
@@ -311,6 +312,13 @@ def receipts(run: Run) -> Iterator[str]:
                 f" ({attempt['iteration']})" if attempt["iteration"] > 1 else ""
             )
             yield f"  {who:<33}{claim}{'; '.join(facts)}"[:110]
+
+
+def _ended(event: Event) -> str:
+    """An attempt that was started and has come to an end, known or not; "" for everything else."""
+    if event["type"] == "AttemptFinished" or (event["type"] == "AttemptLost" and event["ran"]):
+        return event["attempt"]
+    return ""
 
 
 def _peak(events: list[RecordedEvent]) -> int:

@@ -42,6 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("tenuto",),
     ("entrypoints",),
     ("__main__", "demo"),
+    ("demo_machines",),
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

@@ -324,14 +324,15 @@ BEGIN
 END $$;
 
 -- One driver for a run at a time, which is for order, not for safety: every turn decides from the journal. Who drives
--- now; the caller, where nobody did or the other's time is over.
+-- now; the caller, where nobody did, where the other's time is over, or where the other was in the same place: a lock
+-- of that place lets in one at a time, so it has ended.
 CREATE FUNCTION drive(of_project text, of_run text, who text, at_place text, seconds double precision)
 RETURNS TABLE (holder text, place text) LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO driver VALUES (of_project, of_run, who, at_place, clock_timestamp() + make_interval(secs => seconds))
     ON CONFLICT ON CONSTRAINT driver_pkey DO UPDATE
         SET holder = excluded.holder, place = excluded.place, until = excluded.until
-        WHERE driver.holder = excluded.holder OR driver.until < clock_timestamp();
+        WHERE driver.holder = excluded.holder OR driver.place = excluded.place OR driver.until < clock_timestamp();
     RETURN QUERY SELECT d.holder, d.place FROM driver d WHERE d.project = of_project AND d.run = of_run;
 END $$;
 

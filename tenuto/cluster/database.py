@@ -48,7 +48,7 @@ def address(state: str = "") -> str:
         found = server_of(state)
     if not found:
         message = "it is not said which database the machines share"
-        raise Refused("no-cluster", message, f"{VARIABLE}=postgresql://host/name (docs/howto/many-machines.md)")
+        raise Refused("no-cluster", message, f"{VARIABLE}=postgresql://host/name ; to try it: tenuto cluster demo")
     return found
 
 
@@ -111,6 +111,9 @@ class Line:
                 return any(True for _ in connection.notifies(timeout=seconds, stop_after=1))
             except psycopg.OperationalError:
                 self.close()
+            except TenutoError as problem:
+                if problem.code != "database-away":
+                    raise
         time.sleep(min(seconds, 1.0))
         return False
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 ON = "on"
 """The setting of a run that says where its attempts are carried out: cluster:POOL; without it, where it is driven."""
 _DRIVES = 60.0  # seconds that a driver has a run for, unless it says more
+_PATIENCE = 600.0  # seconds that a database may be away: a failover, a restart
 _PROJECT = "cluster:project"
 
 
@@ -112,7 +113,8 @@ class ClusterEngine(Engine):
                 self.line.close()
 
     def _has_it(self) -> bool:
-        return self.board.drive(self.name, self.holder, self.workspace.root, _DRIVES) == self.holder
+        place = f"{socket.gethostname()}:{self.workspace.root}"
+        return self.board.drive(self.name, self.holder, place, _DRIVES) == self.holder
 
     def _take_up(self, run: Run) -> None:
         code.refuse_what_does_not_travel(self.workspace.root)
@@ -335,7 +337,7 @@ def engine_for(workspace: Workspace, run: str) -> MakeEngine:
     """What drives this run: on this machine, or on those that share a database."""
     if not pool_of(workspace.load(run)):
         return Engine
-    return partial(ClusterEngine, line=Line(address(workspace.state)))
+    return partial(ClusterEngine, line=Line(address(workspace.state), _PATIENCE))
 
 
 def remember_pool(turn: Turn, run: str, pool: str) -> None:

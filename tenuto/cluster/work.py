@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
@@ -96,6 +97,8 @@ class Work:
         self._noted: Note | None = read(f"{folder}/task.json")
         self._hands: Hands | None = None
         self._ends = False
+        self._closing = threading.Lock()
+        self._is_closed = False
 
     @property
     def is_known(self) -> bool:
@@ -205,6 +208,7 @@ class Work:
                 result = hands.carry(ended)
         report = self._lost(result) if isinstance(result, loop.Lost) else self._ended(result)
         publish(f"{self.folder}/report.json", report)
+        self.close()
         return report
 
     def _lost(self, lost: loop.Lost) -> Lost:
@@ -277,15 +281,25 @@ class Work:
         return dumps(report)
 
     def end(self) -> None:
-        """Its agent, the project's commands, and all that they started."""
-        self._ends = True
-        if self._hands is not None:
-            self._hands.cancelled = True
-        top = f"{self.folder}/state/attempts"
-        for run in os.listdir(top) if os.path.isdir(top) else []:
-            end_all(f"{top}/{run}/{self.spec['attempt']}")
+        """Its agent, the project's commands, and all that they started. What came of it may be told meanwhile: then
+        there is nothing left to end."""
+        with self._closing:
+            if self._is_closed:
+                return
+            self._ends = True
+            if self._hands is not None:
+                self._hands.cancelled = True
+            top = f"{self.folder}/state/attempts"
+            for run in os.listdir(top) if os.path.isdir(top) else []:
+                end_all(f"{top}/{run}/{self.spec['attempt']}")
+
+    def close(self) -> None:
+        """All of it has ended, and what came of it is about to be told."""
+        with self._closing:
+            self._is_closed = True
 
     def clear(self) -> None:
+        self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

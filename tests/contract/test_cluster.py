@@ -358,6 +358,7 @@ def test_a_run_is_driven_by_one_until_it_lets_go_or_its_time_is_over(ground: Gro
     assert ground.driver.drive("r", "second", "there", 3600) == "first"
     ground.driver.let_go("r", "first")
     assert ground.driver.drive("r", "second", "there", 3600) == "second"
+    assert ground.driver.drive("r", "third", "there", 3600) == "third", "where the second was, only one can be"
 
 
 # ---- the database itself

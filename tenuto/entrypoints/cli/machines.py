@@ -4,6 +4,8 @@ database, `tenuto workers` for who wants to see them."""
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -146,12 +148,24 @@ def _address() -> str:
     "cluster",
     cls=Group,
     examples=[
+        ("tenuto cluster demo", "see it at work on this machine"),
         ("tenuto cluster init postgresql://db/tenuto?sslmode=verify-full", "prepare a database, as its owner"),
         ("tenuto cluster pool big --cap 32", "make a pool, or change one"),
     ],
 )
 def cluster() -> None:
     """Prepare what machines share: a database with pools, and logins for workers and drivers."""
+
+
+@cluster.command("demo", cls=Command, examples=[("tenuto cluster demo --remove", "watch it, and keep nothing")])
+@click.option("--remove", is_flag=True, help="Remove the project of the demo at the end.")
+def demo(remove: bool) -> Answer:
+    """A private PostgreSQL, three workers and the demo project; one of everything is killed, and every claim checked.
+
+    It needs the extra `cluster` and the programs of PostgreSQL; no container, no network, no model.
+    """
+    words = [sys.executable, "-P", "-m", "tenuto.demo_machines", *(["--remove"] if remove else [])]
+    return Answer({}, status=subprocess.run(words, check=False).returncode)
 
 
 @cluster.command("init", cls=Command, examples=[("tenuto cluster init postgresql:///tenuto", "on this machine")])
