@@ -90,6 +90,6 @@ def test_a_route_whose_condition_does_not_hold_is_not_taken_and_counts_nothing()
     assert ways.taken(rule, [], {}, lambda when: True)[0] == ""
     assert ways.taken(rule, [], {}, lambda when: bool(when != {"param": "hard", "is": True}))[0] == "otherwise"
     assert ways.taken(rule, [], {"b.ERROR": 2}, lambda when: True)[0] == "then"
-    assert rule["do"] == "route" and ways.in_words(rule) == "where hard is True"
+    assert rule["do"] == "route" and ways.in_words(rule) == "where hard is true"
     (way,) = [way for way in ways.every(found) if way["key"] == "b.ERROR.otherwise"]
-    assert way["after"] == "not where hard is True"
+    assert way["after"] == "not where hard is true"
