@@ -223,6 +223,7 @@ def _score(page: RunPage) -> h.Node:
 
 
 _SHORT = 12  # characters of a hash
+_MOST_TOLD = 6  # lines, before they are folded
 
 
 def _differing(view: CompareView) -> h.Node:
@@ -306,8 +307,9 @@ def _ghosts(what_if: WhatIf | None) -> h.Node:
             h.strong[words],
             f" with {measured['cap']}, {_ORDERS[measured['order']]}.",
         ],
-        _bars(measured, end, "bar work", "as it was"),
-        _bars(asked, end, "ghost", "as it would be"),
+        h.div(class_="music", tabindex="0", role="region", aria_label="as it was, and as it would be")[
+            _bars(measured, end, "bar work", "as it was"), _bars(asked, end, "ghost", "as it would be")
+        ],
     ]
 
 
@@ -373,16 +375,27 @@ def _found(found: Replay) -> h.Node:
     steps = dict.fromkeys(step for step, _ in [*then["visits"], *now["visits"]])
     rows: list[Row] = [[step, *_verdicts(then, now, step)] for step in steps]
     rows.append([h.strong["the run"], _ended(then), _ended(now)])
-    differences = found["differences"]
     return [
-        band("you", "alone", h.strong["What differs: "], h.ul[(h.li[line] for line in differences)])
-        if differences
-        else band("well", "check", h.strong["Nothing differs. "], "The pipeline would have gone the same way."),
-        h.p(class_="soft")[f"No recorded answer, taken as DONE: {', '.join(found['assumed'])}"]
-        if found["assumed"]
-        else None,
-        h.p(class_="soft")[f"Not asked for any more: {', '.join(found['unused'])}"] if found["unused"] else None,
+        _differences(found["differences"]),
+        _listed("No recorded answer, taken as DONE", found["assumed"]),
+        _listed("Recorded, and not asked for any more", found["unused"]),
         h.div(class_="sheet")[table("then and now", [Column("step"), Column("then"), Column("now")], rows)],
+    ]
+
+
+def _differences(lines: Sequence[str]) -> h.Node:
+    if not lines:
+        return band("well", "check", h.strong["Nothing differs. "], "The pipeline would have gone the same way.")
+    told = h.ul[(h.li[line] for line in lines)]
+    head = h.summary[h.strong["What differs: "], counted(len(lines), "line")]
+    return band("you", "alone", h.details(open=len(lines) <= _MOST_TOLD)[head, told])
+
+
+def _listed(title: str, names: Sequence[str]) -> h.Node:
+    if not names:
+        return None
+    return h.details[
+        h.summary[f"{title}: {counted(len(names), 'attempt')}"], h.p(class_="soft small")[", ".join(names)]
     ]
 
 
