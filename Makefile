@@ -69,6 +69,7 @@ dist:
 	@rm -rf dist
 	@$(PYTHON_HERE) -m build --no-isolation
 	@$(PYTHON_HERE) -m twine check --strict dist/*
+	@scripts/bill-of-materials dist/*.whl
 
 lock:
 	@scripts/set-up dev

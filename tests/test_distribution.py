@@ -63,3 +63,20 @@ def test_an_installed_wheel_works_where_there_is_no_checkout(dist: Path, tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr
     assert str(site) in done.stderr
     assert "dark-mode: poc-complete" in done.stdout + done.stderr
+
+
+def test_the_page_of_dependencies_is_what_is_installed() -> None:
+    script = ROOT / "docs" / "reference" / "write-dependencies"
+    written = run([sys.executable, str(script), "--print"], ROOT)
+    assert written == (ROOT / "docs/reference/dependencies.md").read_text(), "docs/reference/write-dependencies"
+
+
+def test_nobody_is_handed_a_licence_that_binds_their_own_code() -> None:
+    """Permissive ones, and the LGPL, under which PostgreSQL's driver may be used by any program."""
+    fine = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LGPL-3.0-only", "MIT", "MIT License", "PSF-2.0")
+    text = (ROOT / "docs/reference/dependencies.md").read_text()
+    rows = [
+        line.split(" | ") for line in text.splitlines() if line.startswith("| ") and not line.startswith("| package")
+    ]
+    along = [part.rpartition("(")[2].rstrip(") |") for row in rows for part in row[3].split("), ") if "(" in part]
+    assert len(rows) > 5 and {*(row[2] for row in rows), *along} <= set(fine)
