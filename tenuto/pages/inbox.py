@@ -30,7 +30,7 @@ _NEEDS: dict[Need, State] = {
     "failed": State("bad", "cross", "failed"),
 }
 _MOST_NEEDS = 50  # rows of the inbox
-_MOST_SHOWN = 10  # of the other groups
+_MOST_SHOWN = 8  # of the other groups
 _MOST_LISTED = 200
 _FILTERS = (
     ("", "all"),
