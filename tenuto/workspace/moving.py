@@ -24,7 +24,7 @@ def project_of(workspace: Workspace) -> str:
 
 
 def set_up(workspace: Workspace, address: str, project: str) -> list[str]:
-    require_person(workspace.caller, "set up a database", f"tenuto move --prepare {address}")
+    require_person(workspace.caller, "set up a database", f"tenuto cluster init {address}")
     return set_up_project(workspace.state, address, project)
 
 

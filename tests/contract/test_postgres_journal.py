@@ -339,7 +339,7 @@ def test_what_is_not_set_up_is_named_with_what_to_do(journal: PostgresJournal, t
     for step in every_first_step(PostgresJournal(str(tmp_path), journal.address, "nobodys")):
         with pytest.raises(NotFound) as refusal:
             step()
-        assert refusal.value.code == "no-project" and "tenuto move --prepare" in refusal.value.hint
+        assert refusal.value.code == "no-project" and "tenuto cluster init" in refusal.value.hint
     with pytest.raises(NotFound) as refusal:
         PostgresJournal(str(tmp_path), journal.address.rpartition("/")[0] + "/nowhere", "x").pulse()
     assert refusal.value.code == "no-database"

@@ -168,16 +168,35 @@ def demo(remove: bool) -> Answer:
     return Answer({}, status=subprocess.run(words, check=False).returncode)
 
 
-@cluster.command("init", cls=Command, examples=[("tenuto cluster init postgresql:///tenuto", "on this machine")])
+@cluster.command(
+    "init",
+    cls=Command,
+    examples=[
+        ("tenuto cluster init postgresql:///tenuto", "on this machine"),
+        ("tenuto cluster init postgresql:///tenuto --project shop", "and the tables of a project's journal"),
+    ],
+)
 @click.argument("address", required=False)
-def init(address: str | None) -> Answer:
-    """Make the schema in a database, as its owner. Where it is there already, nothing is changed."""
+@click.option("--project", default="", metavar="NAME", help="The tables and roles of this project's journal, too.")
+def init(address: str | None, project: str) -> Answer:
+    """Make the schema in a database, as its owner, or bring a project's tables up to date.
+
+    What is there already stays as it is.
+    """
     from tenuto.cluster import database
 
     where = address or _address()
     fresh = database.install(where)
     line = "the database is prepared, with one pool: default" if fresh else "the database was prepared before"
-    return Answer({"made": fresh}, [line, "  try: tenuto cluster login NAME, and on each machine: tenuto worker"])
+    made = _journal_of(where, project) if project else []
+    tries = "  try: tenuto cluster login NAME, and on each machine: tenuto worker"
+    return Answer({"made": fresh, "journal": made}, [line, *made, tries])
+
+
+def _journal_of(address: str, project: str) -> list[str]:
+    from tenuto.workspace.moving import set_up
+
+    return set_up(open_here(), address, project)
 
 
 @cluster.command("pool", cls=Command, examples=[("tenuto cluster pool big --cap 32", "32 at a time, on all machines")])

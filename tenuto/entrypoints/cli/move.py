@@ -18,14 +18,12 @@ _project = click.option("--project", default="", metavar="NAME", help="What it i
         ("tenuto move --to postgresql://db.example.org/tenuto", "this repository's journal goes there"),
         ("tenuto move --to service=team --project shop", "as pg_service.conf describes it, under a name"),
         ("tenuto move --back", "it comes back into this repository"),
-        ("tenuto move --prepare postgresql://db.example.org/tenuto", "as the database's owner: tables and roles"),
     ],
 )
 @click.option("--to", "address", default="", metavar="ADDRESS", help="To this PostgreSQL; the old journal is closed.")
 @click.option("--back", "is_back", is_flag=True, help="Back into this repository; the server's is closed.")
-@click.option("--prepare", default="", metavar="ADDRESS", help="Only make the tables there, or bring them up to date.")
 @_project
-def move(address: str, is_back: bool, prepare: str, project: str) -> Answer:
+def move(address: str, is_back: bool, project: str) -> Answer:
     """Keep the journal in a PostgreSQL, for several machines; or here again.
 
     All of it is copied and compared, record by record, before anything else changes. While an attempt is in flight
@@ -34,13 +32,10 @@ def move(address: str, is_back: bool, prepare: str, project: str) -> Answer:
     """
     from tenuto.workspace import moving
 
-    if (bool(address), is_back, bool(prepare)).count(True) != 1:
-        raise BadInput("bad-usage", "one of --to, --back and --prepare", "tenuto move --help")
+    if bool(address) == is_back:
+        raise BadInput("bad-usage", "either --to ADDRESS or --back", "tenuto move --help")
     workspace = open_here()
     project = project or moving.project_of(workspace)
-    if prepare:
-        done = moving.set_up(workspace, prepare, project)
-        return Answer({"project": project, "made": done}, done or ["all of it is there already"])
     moved = moving.back(workspace) if is_back else moving.to_server(workspace, address, project)
     line = f"{moved.where}: {counted(moved.runs, 'run')}, {counted(moved.events, 'event')}, compared and the same"
     hint = [] if is_back else [f"other checkouts use it with: tenuto join {address} --project {project}"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DOCTOR = "tenuto doctor"
-_INIT = "whoever owns the database sets it up: tenuto move --prepare ADDRESS --project NAME"
+_INIT = "whoever owns the database sets it up: tenuto cluster init ADDRESS --project NAME"
 
 IDLE_IN_TRANSACTION = "25P03"
 _BUSY = ("55P03",)  # lock_timeout
