@@ -6,6 +6,7 @@ The name is the one that `python -m prove.mutants` shows; it changes with the co
 from __future__ import annotations
 
 _EXHAUSTED = "a seat with more errors than it may make is exhausted before, and is not asked again"
+_ONE_LENGTH = "one was made for each: the lists are of one length"
 _HINT = "where a step stood the last time is a hint, never an answer"
 _WALL_CLOCK = "nothing is ever booked in wall_clock, and no limit is below 0: the sum never passes it"
 
@@ -19,6 +20,12 @@ _REFUSED = "a pipeline that was refused is not looked at any further"
 _STAY = "a visit that ends is the current one"
 
 EQUIVALENT: dict[str, str] = {
+    "tenuto.core.pipeline.each:items_of:number:True -> False": _ONE_LENGTH,
+    "tenuto.core.pipeline.each:items_of:number:True -> False #2": _ONE_LENGTH,
+    "tenuto.core.pipeline.each:_fields:return:return {} -> return None": "the list is refused before anybody looks at it",
+    "tenuto.core.pipeline.conditions:_joined:number:True -> False": _ONE_LENGTH,
+    "tenuto.core.pipeline.conditions:leaves:drop:yield (path, when) -> pass": "nobody asks about a switch alone; all look "
+    "for results and elements",
     "tenuto.core.budget:_Account.episode:number:1 -> 2": "a place more behind the last one, where nobody looks",
     "tenuto.core.budget:_Account.times:logic:self.counters[counter][0]['at_most'] or 0 -> "
     "self.counters[counter][0]['at_most']": "counters without a bound are left out before",

@@ -139,6 +139,13 @@ def test_a_list_in_a_result_is_looked_up_in_its_schema(each: Any, place: list[An
     assert words in f"{problem['message']} {problem['hint']}"
 
 
+def test_conditions_of_elements_may_ask_about_other_things() -> None:
+    when = {"all": ["element-wise", {"exists": "x.md"}, {"element": "size", "is": 1}]}
+    find = {**FIND, "agent": {"role": "w", "result": {"schema": FOUND}}}
+    work = {"id": "work", "each": {"result": "find", "field": "parts", "when": when}, "command": ["true"]}
+    assert check({"name": "trial", "switches": {"element-wise": False}, "steps": [find, work]})[1] == []
+
+
 def test_a_command_names_fields_that_the_schema_has() -> None:
     assert of_result({"field": "parts"}, "{each.name}", "{each.needs}")[1] == []
     assert of_result({"field": "words"}, "{each.value}")[1] == []
@@ -467,3 +474,67 @@ def test_a_step_of_a_plan_has_no_list() -> None:
     assert checked is not None
     with pytest.raises(ValueError, match="work has no list"):
         items_of(checked["steps"][0], [], FACTS)  # type: ignore[arg-type]
+
+
+def items(each: Any, elements: list[Any], **more: Any) -> list[Any]:
+    return items_of(step(each, **more), elements, FACTS)["items"]
+
+
+def test_an_element_waits_for_those_that_it_names_however_they_are_written() -> None:
+    each = {"result": "find", "key": "id", "depends_on": "n"}
+    elements = [
+        {"id": "src-a.py"},
+        {"id": "B", "n": "src/a.py, none, b-c"},
+        {"id": "b-c", "n": ["SRC-A.PY", "src-a.py"]},
+    ]
+    assert {item["id"]: item["depends_on"] for item in items(each, elements)} == {
+        "work.src-a.py": [],
+        "work.B": ["work.src-a.py", "work.b-c"],
+        "work.b-c": ["work.src-a.py"],
+    }
+    assert refused(each, [{"id": "ab", "n": "ac"}]) == (
+        "element 1 (ab) depends on 'ac', which is no key of the list; known: ab"
+    ) or "did you mean 'ab'?" in refused(each, [{"id": "ab", "n": "ac"}])
+
+
+def test_the_files_of_an_element_are_those_that_it_names() -> None:
+    each = {"result": "find", "key": "id", "files_of": "f"}
+    elements = [{"id": "a", "f": "x.py, ,y.py"}, {"id": "b", "f": ["z.py"]}, {"id": "c"}]
+    assert [item["files"] for item in items(each, elements)] == [["x.py", "y.py"], ["z.py"], []]
+    assert items({"files": "*.py"}, [{"value": "src/a.py", "name": "a.py"}])[0]["files"] == ["src/a.py"]
+
+
+def test_an_element_may_name_one_of_several_roles() -> None:
+    def agents(roles: list[str], **more: Any) -> list[Any]:
+        own = {"id": "work", "waves": {"each": {"result": "find", "key": "id"}, "roles": roles, **more}}
+        checked, problems = check({"name": "trial", "steps": [FIND, own]})
+        assert checked is not None, problems
+        found = items_of(checked["steps"][1], [{"id": "a", "agent": "v"}, {"id": "b"}], FACTS)  # type: ignore[arg-type]
+        return [item["agent"] for item in found["items"]]
+
+    assert agents(["u", "v"]) == ["v", None]
+    assert agents(["v"]) == agents(["u", "v"], per_item="in-turn") == [None, None]
+
+
+def test_an_element_is_shown_by_its_title_and_described_by_its_fields() -> None:
+    (one,) = items({"result": "find", "key": "id"}, [{"id": "a", "title": "The  first\none", "size": 2}])
+    assert (one["title"], one["description"]) == ("The first one", "id: a\ntitle: The  first\none\nsize: 2")
+    (text,) = items({"param": "langs"}, ["de"])
+    assert (text["title"], text["description"]) == ("de", "")
+
+
+def test_who_is_left_out_is_told_up_to_a_number() -> None:
+    def notes(number: int) -> list[str]:
+        each = {"param": "langs", "when": {"element": "value", "is": "stays"}}
+        return items_of(step(each), [*(f"e{n}" for n in range(number)), "stays"], FACTS)["notes"]
+
+    assert notes(0) == []
+    assert "(e0, e1, e2, e3, e4)" in notes(5)[0] and "..." not in notes(5)[0]
+    assert "e4" in notes(6)[0] and "e5" not in notes(6)[0]
+
+
+def test_a_key_as_long_as_may_be_is_not_cut_and_a_longer_one_keeps_what_tells_it_apart() -> None:
+    assert key_from("x" * 80) == ("x" * 80, "")
+    cut, problem = key_from("x" * 81)
+    assert problem == "" and len(cut) == 80 and cut.startswith("x" * 71 + "-") and cut != key_from("x" * 82)[0]
+    assert key_from("a--b..c-.d.-e")[0] == "a-b.c-d-e"
