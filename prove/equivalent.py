@@ -22,10 +22,9 @@ _STAY = "a visit that ends is the current one"
 EQUIVALENT: dict[str, str] = {
     "tenuto.core.pipeline.each:items_of:number:True -> False": _ONE_LENGTH,
     "tenuto.core.pipeline.each:items_of:number:True -> False #2": _ONE_LENGTH,
-    "tenuto.core.pipeline.each:_fields:return:return {} -> return None": "the list is refused before anybody looks at it",
+    "tenuto.core.pipeline.each:_fields:return:return {} -> return None": "such a list is refused before anybody looks",
     "tenuto.core.pipeline.conditions:_joined:number:True -> False": _ONE_LENGTH,
-    "tenuto.core.pipeline.conditions:leaves:drop:yield (path, when) -> pass": "nobody asks about a switch alone; all look "
-    "for results and elements",
+    "tenuto.core.pipeline.conditions:leaves:drop:yield (path, when) -> pass": "nobody asks about a switch alone",
     "tenuto.core.budget:_Account.episode:number:1 -> 2": "a place more behind the last one, where nobody looks",
     "tenuto.core.budget:_Account.times:logic:self.counters[counter][0]['at_most'] or 0 -> "
     "self.counters[counter][0]['at_most']": "counters without a bound are left out before",
