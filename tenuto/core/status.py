@@ -222,7 +222,8 @@ def open_ends(run: Run) -> OpenEnds:
     return ends
 
 
-def count_open_ends(ends: OpenEnds) -> int:
+def count_open_ends(run: Run) -> int:
+    ends = open_ends(run)
     return len(ends["failed"]) + len(ends["never_started"]) + len(ends["not_done"]) + len(ends["checks"])
 
 
@@ -238,6 +239,10 @@ FAILED_IN_PART: tuple[ShownStatus, ...] = tuple(_WITH_FAILURES.values())
 def shown_status(status: Status, left: int) -> ShownStatus:
     """`left`: how many open ends the run has. `completed` says that everything in it was done."""
     return _WITH_FAILURES.get(status, status) if left else status
+
+
+def shown_status_of(run: Run) -> ShownStatus:
+    return shown_status(run["status"], count_open_ends(run))
 
 
 def picture() -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from tenuto.core.pipeline.check import documents_of
 from tenuto.core.records.run import Run
-from tenuto.core.status import OVER, UNSTARTED, WELL, count_open_ends, open_ends, shown_status
+from tenuto.core.status import OVER, UNSTARTED, WELL, open_ends, shown_status_of
 from tenuto.engine.boundary import changes, strays
 from tenuto.errors import Refused
 from tenuto.files import git
@@ -73,7 +73,7 @@ def pull_request(run: Run, folder: str, changed: bool = True) -> str:
 
 
 def _shown(run: Run) -> str:
-    return shown_status(run["status"], count_open_ends(open_ends(run)))
+    return shown_status_of(run)
 
 
 def unfinished(run: Run, *states: str) -> list[str]:

@@ -29,7 +29,7 @@ from tenuto.agents.roster import NOBODY, Choice, Roster
 from tenuto.core.approvals import protection
 from tenuto.core.pipeline.params import missing
 from tenuto.core.records.run import Run
-from tenuto.core.status import ENDED, count_open_ends, open_ends, shown_status, waits_for
+from tenuto.core.status import ENDED, open_ends, shown_status_of, waits_for
 from tenuto.encoding import dumps
 from tenuto.engine.attempt import definition_of, pipeline_of
 from tenuto.engine.begin import check_roster
@@ -73,7 +73,7 @@ def notify(workspace: Workspace, run: Run, settings: Settings) -> None:
     waiting, ends = waits_for(run), open_ends(run)
     notice: dict[str, object] = {
         "run": run["id"],
-        "status": shown_status(run["status"], count_open_ends(ends)),
+        "status": shown_status_of(run),
         "step": run["position"],
         "prompt": waiting["reason"] if waiting else "",
         "error": run["failure"]["error"] if run["failure"] else "",

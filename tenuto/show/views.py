@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from tenuto.core.pipeline.results import handed_in
-from tenuto.core.status import RESTING, UNDER_WAY, blocked_view, count_open_ends, open_ends, shown_status, waits_for
+from tenuto.core.status import RESTING, UNDER_WAY, blocked_view, open_ends, shown_status_of, waits_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,6 +171,11 @@ class RunView(TypedDict):
     stash: str
 
 
+def waiting_of(run: Run) -> Waiting | None:
+    """What a run waits for, without all the rest."""
+    return waits_for(run)
+
+
 def run_view(run: Run, pipeline: Pipeline | None = None) -> RunView:
     settings, fork, failure = run["settings"], run["extra"].get("fork"), run["failure"]
     ends = open_ends(run)
@@ -180,7 +185,7 @@ def run_view(run: Run, pipeline: Pipeline | None = None) -> RunView:
         "name": run["name"],
         "request": run["request"],
         "summary": run["summary"],
-        "status": shown_status(run["status"], count_open_ends(ends)),
+        "status": shown_status_of(run),
         "phase": phase_of(run["status"]),
         "pipeline": run["pipeline"]["name"],
         "is_bound": run["pipeline"]["hash"] is not None,

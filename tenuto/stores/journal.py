@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 from time import monotonic, sleep
 
-from tenuto.core.status import ENDED, LONGEST_LINE, count_open_ends, open_ends, waits_in_short
+from tenuto.core.status import ENDED, LONGEST_LINE, count_open_ends, waits_in_short
 from tenuto.encoding import HASHING
 from tenuto.errors import Conflict, Refused
 
@@ -155,7 +155,7 @@ def summarize(run: Run) -> RunSummary:
         "waits": waits_in_short(run),
         "progress": _progress(run),
         "error": run["failure"]["error"].strip().partition("\n")[0][:LONGEST_LINE] if run["failure"] else "",
-        "open_ends": count_open_ends(open_ends(run)),
+        "open_ends": count_open_ends(run),
     }
 
 

@@ -21,7 +21,7 @@ from tenuto.entrypoints.cli.watch import progress
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.show.figures import sizes_of_pipelines
 from tenuto.show.runs import checks_for, checks_in_words, chosen
-from tenuto.show.views import AgentsView, run_view
+from tenuto.show.views import AgentsView, run_view, waiting_of
 from tenuto.workspace.settings import settings_of
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def on_terminal(workspace: Workspace) -> Ask | None:
     from tenuto.engine.rest import Decided
 
     def ask(run: Run) -> Decided | None:
-        waiting = run_view(run)["waiting"]
+        waiting = waiting_of(run)
         if waiting is None or waiting["kind"] != "gate":
             return None
         say("")
@@ -351,7 +351,7 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
     while not select.select([sys.stdin], [], [], _LOOK_AGAIN)[0]:
         now = workspace.journal.pulse()
         if now != pulse:
-            pulse, waiting = now, run_view(workspace.load(run))["waiting"]
+            pulse, waiting = now, waiting_of(workspace.load(run))
             if waiting is None or waiting["gate"] != gate:
                 return False
     return True

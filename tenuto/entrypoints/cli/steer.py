@@ -24,7 +24,7 @@ from tenuto.entrypoints.cli.run import LIMIT_HELP, TRUST_HELP, drive, limits_of,
 from tenuto.entrypoints.cli.values import ask_feedback, at_terminal
 from tenuto.errors import BadInput
 from tenuto.show.runs import chosen
-from tenuto.show.views import run_view
+from tenuto.show.views import run_view, waiting_of
 
 if TYPE_CHECKING:
     from tenuto.core.records.commands import Command as CoreCommand
@@ -211,7 +211,7 @@ def _decide(
     workspace = open_existing()
     run_id = chosen(workspace, run)
     before = workspace.load(run_id)
-    waiting = run_view(before)["waiting"]
+    waiting = waiting_of(before)
     answers = _answers(waiting, words, file) if decision == "approve" else {}
     if decision == "revise" and not feedback.strip() and at_terminal():
         feedback = ask_feedback()
