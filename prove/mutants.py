@@ -43,6 +43,9 @@ CACHE = ROOT / ".pytest_cache" / "mutants.json"
 REACH = ROOT / ".pytest_cache" / "reach.json"
 PAGE = ROOT / "docs" / "promises.md"
 BEGIN, END = "<!-- mutants: begin, written by python -m prove.mutants -->", "<!-- mutants: end -->"
+# One row for each part outside core, of which a sample is tried.
+PARTS_BEGIN = "<!-- mutants of parts: begin, written by python -m prove.mutants --part NAME --publish -->"
+PARTS_END = "<!-- mutants of parts: end -->"
 TESTS = (
     "tests/unit/core",
     "tests/unit/test_rules.py",
@@ -249,7 +252,7 @@ def module_of(path: Path) -> str:
 def save(kept: dict[str, str]) -> None:
     CACHE.parent.mkdir(exist_ok=True)
     beside = CACHE.with_suffix(".new")
-    beside.write_text(json.dumps(kept))
+    beside.write_text(json.dumps({**load(), **kept}))  # another part may be tried at the same time
     beside.replace(CACHE)
 
 
@@ -301,6 +304,25 @@ def report(made: list[Mutant], kept: dict[str, str]) -> str:
     return f"Of {tried:,} mutants that were tried, {score} are killed or equivalent.\n\n" + "\n".join(rows)
 
 
+def part_row(part: str, there_are: int, made: list[Mutant], kept: dict[str, str]) -> str:
+    told = [kept.get(mutant.key(), "") for mutant in made]
+    tried = len(told) - told.count("")
+    counts = (there_are, tried, told.count("killed"), told.count("lives"), told.count("unreached"))
+    score = f"{100 * told.count('killed') / tried:.0f} %" if tried else "-"
+    return f"| `{part}` | {' | '.join(f'{count:,}' for count in counts)} | {score} |"
+
+
+def publish_part(part: str, row: str) -> None:
+    """In its place; the rows of other parts stay."""
+    before, _, rest = PAGE.read_text().partition(PARTS_BEGIN)
+    table, _, after = rest.partition(PARTS_END)
+    rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+    rows[part] = row
+    head = ["| part | mutants | tried | killed | alive | no test comes there | score |", "|---|" + "---:|" * 6]
+    text = "\n".join([*head, *(rows[name] for name in PARTS if name in rows)])
+    PAGE.write_text(f"{before}{PARTS_BEGIN}\n{text}\n{PARTS_END}{after}")
+
+
 def publish(text: str) -> None:
     page = PAGE.read_text()
     if BEGIN not in page:
@@ -322,8 +344,11 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N of its mutants, the same each time")
     parser.add_argument("--tests", nargs="*", help="other tests than those listed here")
     asked = parser.parse_args()
-    made, kept = sampled(every(asked.modules, ROOT / "tenuto" / asked.part), asked.sample), load()
-    if asked.publish:
+    there_are, kept = every(asked.modules, ROOT / "tenuto" / asked.part), load()
+    made = sampled(there_are, asked.sample)
+    if asked.publish and asked.part != "core":
+        publish_part(asked.part, part_row(asked.part, len(there_are), made, kept))
+    elif asked.publish:
         publish(report(made, kept))
     elif asked.list:
         for mutant in made:

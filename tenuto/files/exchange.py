@@ -44,6 +44,7 @@ LARGEST = 256 << 20
 _ELOOP = 40
 _MOST_CHECKED = 1024
 _checked: set[str] = set()  # paths whose names are good: a turn comes to the same file again and again
+_KIND, _PLAIN_FILE, _DIRECTORY = 0o170000, 0o100000, 0o040000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -73,7 +74,10 @@ class Place:
             why = "is a symbolic link" if error.errno == _ELOOP else f"cannot be read: {error.strerror}"
             raise Refused("bad-file", f"{self.path} {why}", "move it away", path=self.path) from None
         try:
-            size = os.fstat(file).st_size
+            found = os.fstat(file)
+            if found.st_mode & _KIND not in (_PLAIN_FILE, _DIRECTORY):  # a pipe or a device has no end
+                raise Refused("bad-file", f"{self.path} is no plain file", "move it away", path=self.path)
+            size = found.st_size
             if size > LARGEST:
                 raise Refused(
                     "too-large", f"{self.path} has {size} bytes; {LARGEST} are the most", "move it away", path=self.path

@@ -79,8 +79,11 @@ def test_the_time_limit_binds_the_whole_tree(tmp_path: Path) -> None:
 def test_an_agent_that_ends_when_asked_is_not_killed(sandbox: Sandbox) -> None:
     """SIGTERM comes first, and the grace is for cleaning up: the result keeps the agent's own exit code."""
     source = """
-import os, signal, sys
-signal.signal(signal.SIGTERM, lambda *_: (print("cleaned up", flush=True), os._exit(7)))
+import os, signal, subprocess, sys
+def clean(*_):
+    subprocess.run([sys.executable, "-c", "print('cleaned up')"])  # that takes a while
+    os._exit(7)
+signal.signal(signal.SIGTERM, clean)
 fifo = os.open(sys.argv[1], os.O_WRONLY); os.write(fifo, b"agent %d\\n" % os.getpid())
 while True: signal.pause()
 """

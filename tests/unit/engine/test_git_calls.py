@@ -362,3 +362,24 @@ def test_no_other_module_starts_git() -> None:
         and node.elts[0].value == "git"
     ]
     assert found == []
+
+
+def test_nothing_is_fetched_and_no_program_that_would_is_started(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone that lacks objects gets them from its remote, by ssh or a helper of PATH: an agent can name both."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("ssh", "git-remote-own"):
+        (programs / name).write_bytes(repository.program.read_bytes())
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    lacking = repository("hash-object", "a.txt").strip()
+    for key, value in (("extensions.partialClone", "origin"), ("remote.origin.promisor", "true")):
+        repository("config", key, value)
+    repository("config", "core.repositoryFormatVersion", "1")
+    (repository.root / ".git/objects" / lacking[:2] / lacking[2:]).unlink()
+    for url in ("ssh://nobody@localhost/x", "own::x", f"ext::{repository.program}", str(tmp_path)):
+        repository("config", "remote.origin.url", url)
+        assert git.ask(str(repository.root), "cat-file", "blob", lacking).status != 0
+    assert not repository.sign.exists()

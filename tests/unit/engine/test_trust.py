@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tenuto.workspace.trust import folder
+from tenuto.workspace.trust import MARK, folder
 from tests.support.terminal import start_at_terminal
 from tests.support.trusting import trust
 from tests.unit.engine.conftest import Said, make_repository
@@ -148,6 +148,23 @@ def test_another_repository_at_the_same_place_is_another_one(say: Say, repositor
     shutil.rmtree(repository)
     make_repository(repository)
     (repository / config).write_text("checks: {tests: make test}\n")
+    os.chdir(repository)
+    assert run(say, "--agent", "command:true").error["code"] == "not-trusted"
+
+
+def test_nor_does_a_mark_of_its_own_make_it_the_same(say: Say, repository: Path, tmp_path: Path) -> None:
+    """An archive can bring a git directory with a mark in it; the one that a person trusted was another."""
+    config = ".tenuto/config.yaml"
+    (repository / config).write_text("checks: {tests: make test}\n")
+    trust(repository)
+    os.chdir(tmp_path)
+    shutil.rmtree(repository)
+    make_repository(repository)
+    (repository / config).write_text("checks: {tests: make test}\n")
+    mark = repository / ".git/tenuto" / MARK
+    mark.parent.mkdir()
+    mark.write_text("0123456789abcdef" * 2 + "\n")
+    mark.chmod(0o600)
     os.chdir(repository)
     assert run(say, "--agent", "command:true").error["code"] == "not-trusted"
 
