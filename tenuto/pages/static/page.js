@@ -216,6 +216,8 @@ document.addEventListener("dragstart", (event) => event.target.closest?.(".sheet
 // ---- who needs you: title and icon are counted by the live part; a notification, where it is allowed
 
 let needs = Number(document.body.dataset.needsYou || 0);
+let told = needs;
+let soon = 0;
 function allow() {
   window.Notification?.requestPermission().then(() => offer());
 }
@@ -230,13 +232,19 @@ document.addEventListener("tenuto:fresh", (event) => {
   const count = $(".count");
   if (count && now) count.firstChild.textContent = now;
   else if (count) count.remove();
-  if (now > needs && document.hidden && window.Notification?.permission === "granted") {
-    const note = new Notification("tenuto", { body: now === 1 ? "A run waits for you." : `${now} runs wait for you.`, tag: "tenuto", icon: "/static/icon-0.svg" });
-    note.onclick = () => { focus(); location.assign("/"); };
-  }
   needs = now;
+  clearTimeout(soon);
+  soon = setTimeout(notify, 3000);
   moments();
 });
+// Once it has stood for a moment: a run that has just begun is driven by nobody until its engine is there.
+function notify() {
+  if (needs > told && document.hidden && window.Notification?.permission === "granted") {
+    const note = new Notification("tenuto", { body: needs === 1 ? "A run waits for you." : `${needs} runs wait for you.`, tag: "tenuto", icon: "/static/icon-0.svg" });
+    note.onclick = () => { focus(); location.assign("/"); };
+  }
+  told = needs;
+}
 document.addEventListener("tenuto:replaced", (event) => { moments(); follow(event.target); });
 const follow = (from) => $$(".log[data-follow]", from).forEach((log) => (log.scrollTop = log.scrollHeight));
 
