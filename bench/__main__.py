@@ -22,6 +22,7 @@ PARTS = {
         "critical path"
     ),
     "journal": "durable appends and 1 to 64 writers, against bare SQLite",
+    "server": "a turn on PostgreSQL, against the same turn on SQLite and psycopg alone",
     "resume": "finding a run again, at 1,000 to 100,000 events and 40 to 4,000 attempts",
     "growth": "LIST, QUERY, RETRIEVE and memory at 100 to 10,000 runs, against bare indexes and reading files",
     "looks": "the inbox of 10,000 runs, a run of 2,000 attempts, a step into the past, the end of 200 MB of log",
