@@ -22,7 +22,7 @@ from __future__ import annotations
 from tenuto.core.decisions import new_event
 from tenuto.core.fold import apply, apply_repo
 from tenuto.core.parts import new_run
-from tenuto.errors import BadInput, assert_never
+from tenuto.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,5 +208,7 @@ def decide_repo(repo: Repo, command: RepoCommand) -> list[RepoEvent]:
         case "ChangeSettings":
             changes = {name: value for name, value in command["changes"].items() if repo["settings"].get(name) != value}
             return [new_event.settings_changed(command, changes=changes)] if changes else []
-        case unknown:
-            assert_never(unknown)
+        case _:
+            from tenuto.core.queue.entries import decide_queue
+
+            return decide_queue(repo, command)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tenuto.core.records import events
     from tenuto.core.records.run import Gate, Json, Repo, Restart, Run, Status, StepState, Visit
 
-FOLD_VERSION = 17
+FOLD_VERSION = 18
 
 
 def fold(happened: Iterable[events.Event | Json], run: Run | None = None) -> Run:
@@ -77,6 +77,55 @@ def _file_owned(repo: Repo, e: events.FileOwned) -> None:
 
 def _repo_settings_changed(repo: Repo, e: events.SettingsChanged) -> None:
     merge(repo["settings"], e["changes"])
+
+
+def _request_queued(repo: Repo, e: events.RequestQueued) -> None:
+    repo["queued"] += 1
+    repo["queue"][e["entry"]] = {
+        "id": e["entry"],
+        "wanted": e["wanted"],
+        "status": "waiting",
+        "queued_at": e["at"],
+        "by": e["by"],
+        "schedule": e["schedule"],
+        "due": e["due"],
+        "run": "",
+        "problem": "",
+        "problem_at": 0,
+    }
+    if e["schedule"] in repo["schedules"]:
+        repo["schedules"][e["schedule"]]["last"] = e["due"]
+
+
+def _request_begun(repo: Repo, e: events.RequestBegun) -> None:
+    entry = repo["queue"][e["entry"]]
+    entry["status"], entry["run"], entry["problem"] = "begun", e["run"], ""
+
+
+def _request_refused(repo: Repo, e: events.RequestRefused) -> None:
+    entry = repo["queue"][e["entry"]]
+    entry["problem"], entry["problem_at"] = e["why"], e["version"]
+    if entry["status"] == "waiting":
+        entry["status"] = "refused"
+
+
+def _request_renewed(repo: Repo, e: events.RequestRenewed) -> None:
+    entry = repo["queue"][e["entry"]]
+    entry["problem"], entry["problem_at"] = "", 0
+    if entry["status"] == "refused":
+        entry["status"] = "waiting"
+
+
+def _request_left(repo: Repo, e: events.RequestEnded | events.RequestDropped) -> None:
+    del repo["queue"][e["entry"]]
+
+
+def _schedule_kept(repo: Repo, e: events.ScheduleKept) -> None:
+    repo["schedules"][e["schedule"]] = {"every": e["every"], "zone": e["zone"], "last": e["last"]}
+
+
+def _schedule_dropped(repo: Repo, e: events.ScheduleDropped) -> None:
+    del repo["schedules"][e["schedule"]]
 
 
 def running_visits(run: Run) -> list[Visit]:
@@ -407,6 +456,14 @@ if TYPE_CHECKING:
         CurrentRunChanged: Callable[[Repo, events.CurrentRunChanged], None]
         FileOwned: Callable[[Repo, events.FileOwned], None]
         SettingsChanged: Callable[[Repo, events.SettingsChanged], None]
+        RequestQueued: Callable[[Repo, events.RequestQueued], None]
+        RequestBegun: Callable[[Repo, events.RequestBegun], None]
+        RequestRefused: Callable[[Repo, events.RequestRefused], None]
+        RequestRenewed: Callable[[Repo, events.RequestRenewed], None]
+        RequestEnded: Callable[[Repo, events.RequestEnded], None]
+        RequestDropped: Callable[[Repo, events.RequestDropped], None]
+        ScheduleKept: Callable[[Repo, events.ScheduleKept], None]
+        ScheduleDropped: Callable[[Repo, events.ScheduleDropped], None]
 
     class Applies(TypedDict):
         """What each event does to a run: one function per type, which takes that event and no other."""
@@ -466,6 +523,14 @@ _APPLY_REPO: AppliesToRepo = {
     "CurrentRunChanged": _current_run_changed,
     "FileOwned": _file_owned,
     "SettingsChanged": _repo_settings_changed,
+    "RequestQueued": _request_queued,
+    "RequestBegun": _request_begun,
+    "RequestRefused": _request_refused,
+    "RequestRenewed": _request_renewed,
+    "RequestEnded": _request_left,
+    "RequestDropped": _request_left,
+    "ScheduleKept": _schedule_kept,
+    "ScheduleDropped": _schedule_dropped,
 }
 _APPLY: Applies = {
     "RunStarted": _run_started,

@@ -66,7 +66,9 @@ def new_run() -> Run:
 
 
 def new_repo() -> Repo:
-    return {"version": 0, "current": None, "owners": {}, "settings": {}}
+    return {
+        "version": 0, "current": None, "owners": {}, "settings": {}, "queue": {}, "queued": 0, "schedules": {},
+    }  # fmt: skip
 
 
 def is_refuted(said: Said | None, found: Found | None) -> bool:

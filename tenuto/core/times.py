@@ -3,6 +3,8 @@
 A time inside Tenuto is UTC with milliseconds and a `Z`. Times from others may have no
 fraction, a longer one, or an offset; a text that is no time gives None, never a guess.
 
+    iso(ms)  milliseconds(text)  between(start, end)  civil(days)
+
 How long a run took, how long it would have taken one thing after the other, and what side by side saved.
 
     totals(visits, groups)      total, sequential, parallel, savings, percent
@@ -37,7 +39,7 @@ def iso(milliseconds: int) -> str:
     days, second_of_day = divmod(seconds, 86400)
     hour, rest = divmod(second_of_day, 3600)
     minute, second = divmod(rest, 60)
-    date = _dates.get(days) or _keep(_dates, days, "{:04d}-{:02d}-{:02d}".format(*_civil(days)))
+    date = _dates.get(days) or _keep(_dates, days, "{:04d}-{:02d}-{:02d}".format(*civil(days)))
     text = f"{date}T{hour:02d}:{minute:02d}:{second:02d}.{millis:03d}Z"
     if _FIRST <= milliseconds <= _LAST:
         _keep(_read, text, milliseconds)  # it is about to be written down, and measured from
@@ -135,7 +137,8 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
-def _civil(days: int) -> tuple[int, int, int]:
+def civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of so many days since 1970-01-01."""
     era, day_of_era = divmod(days + 719468, 146097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)

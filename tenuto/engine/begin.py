@@ -34,6 +34,7 @@ from tenuto.engine import actions
 from tenuto.engine.attempt import bind, define, definition_of
 from tenuto.engine.branches import begin, branch_for, put_aside
 from tenuto.engine.gates import approved, of_new_run, refuse_no_files, refuse_open
+from tenuto.engine.many.timetable import budget_of
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.files import git
 from tenuto.names import DIALECTS, slug
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from tenuto.core.records.commands import Engage, StartRun, StoreArtifact
     from tenuto.core.records.run import Artifact, Json, PipelineRef
     from tenuto.ports import Agent
+    from tenuto.workspace.settings import Settings
 
     Limits = Mapping[str, int | None]
     StepLimits = Mapping[str, Limits]
@@ -83,7 +85,7 @@ def engage(
         checked = definition["pipeline"]
         told = {**without_fixed(checked["params"], run["params"]), **(params or {})}
         complete, documents = _params(workspace, checked, told, params or {})
-        _check_limits(definition, limits, of_steps, roster)
+        _check_limits(workspace, definition, limits, of_steps, roster)
         bound = not pipeline and run["pipeline"]["hash"]
         _require_trust(workspace, definition, "" if bound else pipeline or run["pipeline"]["name"])
         _refuse_other_law(run, checked["name"], bind(turn, definition), switches or {}, params or {})
@@ -184,6 +186,8 @@ class Place(NamedTuple):
     workspace: str = ""  # shared, worktree
     own_branch: bool = False
     dirty: str = ""  # refuse, stash
+    own_tree: str | None = None  # this work tree was made for the run (many/own_tree.py), from this branch
+    run: str = ""  # the id that the run is to have, where its tree has one already
 
 
 def start(
@@ -204,11 +208,13 @@ def start(
     approved: Sequence[str] = (),
     protected: Json | None = None,
     then: Callable[[Turn, str], None] | None = None,
+    current: bool = True,
 ) -> Run:
     """Everything is checked before anything is written; the run is not driven yet.
 
     `definition`: one that was bound before, instead of reading it. `at`: where to begin, behind gates that are
     `approved`. `protected`: how its gates are, where that is decided already. `then`: more, in the same turn.
+    `current`: from now on commands that name no run mean this one.
     """
     refuse_attempts(workspace.caller, workspace.state, "begin a run")
     read_now = definition is None
@@ -221,14 +227,14 @@ def start(
         return engage(
             workspace, old, pipeline, switches=switches, params=params, limits=limits, of_steps=of_steps, roster=roster
         )
-    _check_limits(definition, limits, of_steps, roster)
+    _check_limits(workspace, definition, limits, of_steps, roster)
     place, request = place or Place(), workspace.secrets.text(request)  # before a name is made of it
     protected = protected or of_new_run(workspace.root, read_settings(workspace.root))
     _require_trust(workspace, definition, pipeline if read_now else "")
     refuse_open(workspace, protected.get(PROTECTION, {}).get("level", ""), read_settings(workspace.root))
-    own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty)
+    own = begin(workspace, place.workspace or checked["workspace"], place.own_branch, place.dirty, place.own_tree)
     with workspace.turn() as turn:
-        run_id = turn.unused(slug(name or _short(request)))
+        run_id = turn.unused(place.run or slug(name or short(request)))
         ref: PipelineRef = {"name": checked["name"], "hash": bind(turn, definition)}
         if "from_branch" in own:
             own["branch"] = branch_for(workspace.root, run_id)
@@ -239,11 +245,7 @@ def start(
             engage_run["start_at"], engage_run["approved"] = at, list(approved)
         turn.do(run_id, engage_run, checked)
         _change_budget(turn, run_id, limits, of_steps, checked)
-        _open(turn, run_id, checked, documents)
-        if then is not None:
-            then(turn, run_id)
-        turn.do_repo({"do": "MakeCurrent", "run": run_id})
-        run = turn.existing(run_id)
+        run = _opened(turn, run_id, checked, documents, then, current)
     return put_aside(workspace, run)
 
 
@@ -266,10 +268,22 @@ def _params(
     return complete, list(dict.fromkeys(read.values()))
 
 
-def _open(turn: Turn, run_id: str, pipeline: Pipeline, documents: list[str]) -> None:
-    _hand_in(turn, run_id, pipeline, documents)
+def _opened(
+    turn: Turn,
+    run: str,
+    pipeline: Pipeline,
+    documents: list[str],
+    then: Callable[[Turn, str], None] | None,
+    current: bool,
+) -> Run:
+    _hand_in(turn, run, pipeline, documents)
     for dialect in pipeline["shown_as"]:
-        dialect_named(dialect).opened(turn, run_id)
+        dialect_named(dialect).opened(turn, run)
+    if then is not None:
+        then(turn, run)
+    if current:
+        turn.do_repo({"do": "MakeCurrent", "run": run})
+    return turn.existing(run)
 
 
 def _hand_in(turn: Turn, run_id: str, pipeline: Pipeline, documents: list[str]) -> None:
@@ -297,9 +311,9 @@ def _start_run(
     command: StartRun = {
         "do": "StartRun",
         "run": run_id,
-        "name": name or _short(request),
+        "name": name or short(request),
         "request": request,
-        "summary": _short(request),
+        "summary": short(request),
         "mode": pipeline["mode"],
         "pipeline": ref,
         "driver": "engine",
@@ -331,17 +345,29 @@ def _change_budget(
         turn.do(run, {"do": "ChangeBudget", "limits": dict(limits or {}), "steps": steps}, pipeline)
 
 
+def limits_of_all(settings: Settings) -> Limits:
+    """What all runs together may use: whoever works under such a limit reports what it uses."""
+    budget = budget_of(settings)
+    return {**budget["ever"], **budget["per_day"]}
+
+
 def _check_limits(
-    definition: Definition, limits: Limits | None, of_steps: StepLimits | None, roster: Roster | None
+    workspace: Workspace,
+    definition: Definition,
+    limits: Limits | None,
+    of_steps: StepLimits | None,
+    roster: Roster | None,
 ) -> None:
     """With the pipeline's own limits, where others are not given."""
     if roster is not None:
         own, own_steps = limits_of(definition["pipeline"])
-        check_roster(definition, {**own, **(limits or {})}, {**own_steps, **(of_steps or {})}, roster)
+        of_all = limits_of_all(read_settings(workspace.root))
+        check_roster(definition, {**of_all, **own, **(limits or {})}, {**own_steps, **(of_steps or {})}, roster)
 
 
 def check_roster(definition: Definition, limits: Limits, of_steps: StepLimits, roster: Roster) -> None:
-    """Refuse an agent that may get a seat and cannot play its role, or does not report what a limit needs."""
+    """Refuse an agent that may get a seat and cannot play its role, or does not report what a limit needs: the run's,
+    or that of all runs together."""
     from tenuto.core.pipeline.check import seats
 
     pipeline, roles = definition["pipeline"], definition["roles"]
@@ -366,7 +392,8 @@ def _reported(agents: list[Agent]) -> set[str]:
     return set.intersection(*(set(agent.reports) for agent in agents))
 
 
-def _short(request: str) -> str:
+def short(request: str) -> str:
+    """Its first line, as a name."""
     first = next((line.strip() for line in request.splitlines() if line.strip()), "run")
     return first if len(first) <= 72 else first[:72].rsplit(" ", 1)[0]
 

@@ -440,7 +440,12 @@ def refuse_beside(workspace: Workspace, run: str) -> None:
         raise Refused("tree-driven", _WHY.format(other=f"run {other}", run=run or "a second one"), hint, run=other)
 
 
-_HINT = "a checkout of its own for the second: git worktree add ../second"
+def is_engine_here(workspace: Workspace) -> bool:
+    """Whether an engine is at work in this work tree."""
+    return is_locked(_tree_lock(workspace))
+
+
+_HINT = "a tree of its own for the second: tenuto run ... --tree"
 _WHY = "{other} is at work in this work tree: its agents and those of {run} would take each other's files for strays"
 
 

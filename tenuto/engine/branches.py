@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from tenuto.core.pipeline.check import documents_of
 from tenuto.core.records.run import Run
 from tenuto.core.status import OVER, UNSTARTED, WELL, open_ends, shown_status_of
+from tenuto.engine.attempt import definition_of
 from tenuto.engine.boundary import changes, strays
 from tenuto.errors import Refused
 from tenuto.files import git
@@ -144,23 +145,52 @@ def _quoted(text: str) -> str:
 # ---- branches
 
 
-def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str) -> Json:
-    """The settings of a run that works this way. `dirty`: refuse, stash, or "" for what the mode says."""
-    wanted = {"workspace": mode} if mode == "worktree" else {}
+def begin(workspace: Workspace, mode: str, own_branch: bool, dirty: str, own_tree: str | None = None) -> Json:
+    """The settings of a run that works this way. `dirty`: refuse, stash, or "" for what the mode says. `own_tree`: it
+    was made for this run, from this branch ("": from none)."""
+    wanted: Json = {"workspace": mode} if mode == "worktree" else {}
+    if own_tree is not None:
+        return {**wanted, "own_tree": True, "from_branch": own_tree}
     if not (own_branch or wanted or dirty):
         return {}
     if not git.head(workspace.root):
         raise Refused("no-commit", "a branch needs a git repository with a commit", "git init, git add, git commit")
     found = _changes(workspace, "")
+    others = _documents_of_others(workspace, found)
+    if others and (own_branch or wanted):
+        run, paths = next(iter(others.items()))
+        message = f"run {run} has not ended, and its documents in this work tree are not committed: {_listed(paths)}"
+        raise Refused("tree-in-use", message, f"tenuto run ... --tree, or first: tenuto status {run}", run=run)
+    found = [path for path in found if not any(path in paths for paths in others.values())]
     if found and dirty != "stash":
-        listed = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
         raise Refused(
             "dirty-tree",
-            f"the work tree has changes that are not committed: {listed}",
+            f"the work tree has changes that are not committed: {_listed(found)}",
             "commit them, or: --dirty stash",
         )
     noted = {"to_stash": found} if found else {}
     return {**noted, **wanted, "from_branch": git.branch(workspace.root)} if own_branch or wanted else noted
+
+
+def _listed(paths: list[str]) -> str:
+    return ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+
+
+def _documents_of_others(workspace: Workspace, found: list[str]) -> dict[str, list[str]]:
+    """By run that goes on or waits in this work tree: those of these files that are its documents. No other run stashes
+    them, or takes the tree to another branch under them."""
+    others: dict[str, list[str]] = {}
+    with workspace.journal.read() as reader:
+        for name, tree in reader.open_runs() if found else ():
+            run = reader.load(name) if tree == workspace.tree else None
+            if run is None or run["status"] in OVER or run["driver"] == "manual" or run["pipeline"]["hash"] is None:
+                continue
+            folder = _folder(run, definition_of(reader, run)["pipeline"])
+            made = [artifact["path"] for artifact in run["artifacts"].values()]
+            mine = [path for path in found if path in made or (folder != "." and path.startswith(f"{folder}/"))]
+            if mine:
+                others[name] = mine
+    return others
 
 
 def put_aside(workspace: Workspace, run: Run) -> Run:

@@ -51,7 +51,7 @@ from tenuto.workspace.edits import tree_of
 from tenuto.workspace.guard import Person, refuse_agents, require_person
 from tenuto.workspace.locate import locate
 from tenuto.workspace.settings import bound_in, read_settings, settings_of, stricter
-from tenuto.workspace.workspace import Turn, Workspace
+from tenuto.workspace.workspace import Turn, Workspace, open_at
 
 if TYPE_CHECKING:
     from tenuto.core.pipeline.records import Param, Pipeline
@@ -343,6 +343,20 @@ def refuse_elsewhere(workspace: Workspace, run: Run) -> None:
         raise Refused("other-tree", message, f"cd {place}, then the same again", run=run["id"])
 
 
+def opened(workspace: Workspace, root: str, tree: str, state: str) -> Workspace:
+    """Another tree of the same repository, for the same caller."""
+    there = open_at(root, tree, state, clock=workspace.clock, by=workspace.by)
+    there.door, there.trusts, there.warnings = workspace.door, workspace.trusts, workspace.warnings
+    return there
+
+
+def at_home(workspace: Workspace, run: Run) -> Workspace:
+    """The tree that was made for the run (many/own_tree.py), opened; the same workspace where it has none."""
+    tree = run["settings"].get("work_tree", "")
+    place = workspace.root_of(tree) if run["settings"].get("own_tree") and tree != workspace.tree else None
+    return opened(workspace, place, tree, workspace.state) if place is not None else workspace
+
+
 # ---- isolated --------------------------------------------------------------------------------------
 
 
@@ -440,6 +454,7 @@ def decide_gate(
     if decision == "revise" and not feedback.strip():
         hint = f"tenuto revise {name} --feedback 'what should change'"
         raise BadInput("no-feedback", "a step is sent back with words: what should change?", hint)
+    workspace = at_home(workspace, workspace.load(name))
     refuse_elsewhere(workspace, workspace.load(name))
     if passed_on:
         refuse_agents(workspace.caller, f"{decision} a gate")

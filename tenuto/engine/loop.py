@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from tenuto.core.approvals import protection
 from tenuto.core.budget import time_left
 from tenuto.core.decisions.runs import too_early
+from tenuto.core.queue.day import in_words
 from tenuto.core.records.run import Run
-from tenuto.core.status import ENDED, RESTING
+from tenuto.core.status import ACTIVE, ENDED, RESTING
 from tenuto.core.times import milliseconds
 from tenuto.core.visit import step_of
 from tenuto.engine import actions, branches, gates, judge
 from tenuto.engine.attempt import AttemptPlan, definition_of, kept_open, read_text, task_of
 from tenuto.engine.boundary import alone_in_tree
 from tenuto.engine.judge import Judgement, Prepared, Site
+from tenuto.engine.many import own_tree
+from tenuto.engine.many.day import Account
 from tenuto.engine.receipts import GRACE, LONGEST_DOCUMENT, OUT_OF_TIME, UnderWay
 from tenuto.engine.worktrees import isolated, tree_name
 from tenuto.errors import Refused
@@ -40,7 +43,7 @@ from tenuto.workspace.workspace import Turn, Workspace
 if TYPE_CHECKING:
     from tenuto.agents.roster import Roster
     from tenuto.core.records.action import Definition, Dispatch, Reply, ReplyVerdict
-    from tenuto.core.records.commands import DispatchAttempts, Dispatched, FinishAttempt, LoseAttempt
+    from tenuto.core.records.commands import DispatchAttempts, Dispatched, FinishAttempt, LoseAttempt, Pause
     from tenuto.core.records.run import Receipt
     from tenuto.supervise.records import Result, Spec
     from tenuto.workspace.settings import Settings
@@ -228,6 +231,7 @@ class Engine(Carrier):
     ) -> None:
         super().__init__(workspace, run, roster, settings)
         self.watcher = watcher or (lambda run, fresh: None)
+        self.account = Account(workspace)
         self._unstarted: dict[str, int] = {}  # how many attempts of a seat left no trace, since this engine began
 
     def drive(self) -> Run:
@@ -288,9 +292,18 @@ class Engine(Carrier):
         branches.stand(self.workspace, run, self.definition(run)["pipeline"])
         actions.read_ahead(self, run, self.definition(run)["pipeline"])
         self.trees.clear(run)
+        self._fill_tree(run)
         for name in list(run["in_flight"]):
             for folder in (f"{self.folder}/{name}", f"{self.folder}/{name}/checks"):
                 attempts.sweep(folder)
+
+    def _fill_tree(self, run: Run) -> None:
+        """A tree that was made for the run gets what its agents need, once. Where that fails, none starts."""
+        problem = own_tree.fill(self, run, self.definition(run)) if run["status"] in ACTIVE else ""
+        if problem:
+            asked: Pause = {"do": "Pause", "kind": "set-up", "reason": problem, "recommendations": ["resume"]}
+            with self.workspace.turn() as turn:
+                turn.do(self.name, asked)
 
     def _go_on_setting_up(self, run: Run) -> None:
         """Attempts whose agents have not started yet, because a command of the project had not ended."""
@@ -336,11 +349,30 @@ class Engine(Carrier):
                     if judge.checked_here(self, run):
                         break
                     gates.refuse_forged_start(turn, run)
-                    fresh += self.dispatch(turn, run, definition, [one for one in wanted if one["act"] == "dispatch"])
+                    admitted = self._admitted(turn, run, [one for one in wanted if one["act"] == "dispatch"])
+                    if admitted is None:
+                        break
+                    fresh += self.dispatch(turn, run, definition, admitted) if admitted else []
                 else:
                     actions.perform(self, turn, definition, wanted[0])
         self.watcher(run, fresh)
         return run, fresh
+
+    def _admitted(self, turn: Turn, run: Run, wanted: list[Dispatch]) -> list[Dispatch] | None:
+        """Those that all runs together may still afford. None: what is under way has to end first; []: the run rests
+        instead."""
+        answer = self.account.admitted(turn.tx, self.settings, [one["reserved"] for one in wanted])
+        if answer.number or answer.short is None:
+            return wanted[: answer.number]
+        if run["in_flight"]:
+            return None
+        reason = in_words(answer.short)
+        if answer.short["span"] == "day":
+            turn.do(self.name, {"do": "Park", "until": answer.until, "reason": reason})
+        else:
+            way_on = f"raise budget: ever: in .tenuto/config.yaml, then: tenuto resume {self.name} --new-settings"
+            turn.do(self.name, {"do": "Pause", "kind": "budget", "reason": reason, "recommendations": [way_on]})
+        return []
 
     def dispatch(self, turn: Turn, run: Run, definition: Definition, wanted: list[Dispatch]) -> list[str]:
         """Record the intent. Nothing starts before this is durable."""

@@ -1,11 +1,14 @@
 """Drive a run until it rests, and what belongs to its rest: notices, and the end for good.
 
     run = drive_until_rest(workspace, run_id, roster, settings, ...)
+    run = wait_for_time(workspace, run)       a parked run is waited for, by a process that any other may replace
     notify(workspace, run, settings)
     cancel(workspace, "dark-mode", "not needed")
 
 Without a person to ask, a gate is not passed: the run waits. `approve` as an answer given in advance is recorded as
-such.
+such. A run that is parked goes on when its time has come, where whoever drives it waits for that: by the clock of the
+wall, looked at again and again, so that a machine that slept goes on as soon as it is awake. Who decides otherwise
+meanwhile (resume --now, cancel) is heard at once.
 
 A notice says that a run waits, has failed or has finished: a command is run, a URL is posted to. It is never in the way
 of the run. A notice that cannot be delivered is a warning, and the other one is delivered all the same. What a command
@@ -22,19 +25,22 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tenuto.agents.roster import NOBODY, Choice, Roster
 from tenuto.core.approvals import protection
+from tenuto.core.decisions.runs import too_early
 from tenuto.core.pipeline.params import missing
 from tenuto.core.records.run import Run
 from tenuto.core.status import ENDED, open_ends, shown_status_of, waits_for
 from tenuto.encoding import dumps
 from tenuto.engine.attempt import definition_of, pipeline_of
-from tenuto.engine.begin import check_roster
+from tenuto.engine.begin import check_roster, limits_of_all
 from tenuto.engine.boundary import refuse_beside
 from tenuto.engine.gates import (
+    at_home,
     command,
     decide_gate,
     proof,
@@ -48,7 +54,7 @@ from tenuto.engine.loop import Engine, refuse_handed_out
 from tenuto.engine.receipts import end_all
 from tenuto.errors import Refused, TenutoError
 from tenuto.supervise.attempts import is_out_of_reach
-from tenuto.supervise.records import is_locked
+from tenuto.supervise.records import FileLock, is_locked, make_directory
 from tenuto.workspace.guard import refuse_attempts, require_person
 from tenuto.workspace.settings import settings_of
 from tenuto.workspace.workspace import Turn, Workspace
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
     from tenuto.workspace.settings import Settings
 
 _SECONDS = 20
+_LOOK_AGAIN = 1.0  # seconds: how late a run that was parked goes on at most
 
 
 def notify(workspace: Workspace, run: Run, settings: Settings) -> None:
@@ -135,6 +142,8 @@ class Decided(NamedTuple):
 
 Ask = Callable[[Run], Decided | None]
 """Shows the gate to a person; None where there is no answer."""
+Wait = Callable[[Run], None]
+"""Is told that the run is parked, before it is waited for."""
 
 
 class MakeEngine(Protocol):
@@ -150,6 +159,7 @@ def refuse_to_drive(workspace: Workspace, name: str, settings: Settings, given_u
     handed out is about to be."""
     refuse_attempts(workspace.caller, workspace.state, "drive a run")
     run = workspace.load(name)
+    workspace = at_home(workspace, run)
     refuse_elsewhere(workspace, run)
     refuse_untrusted(workspace, run)
     refuse_open(workspace, protection(run)["level"], settings)
@@ -169,16 +179,25 @@ def drive_until_rest(
     watcher: Watcher | None = None,
     ask: Ask | None = None,
     in_advance: str = "",
+    wait: Wait | None = None,
 ) -> Run:
+    """`wait`: a parked run is waited for, and goes on; None: it is a rest like any other."""
     if in_advance:
         require_person(workspace.caller, f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
+    workspace = at_home(workspace, workspace.load(name))
     refuse_to_drive(workspace, name, settings)
     _check(workspace, name, roster)
     with workspace.turn() as turn:
         remember(turn, name, roster)
-    driver = engine(workspace, name, roster, settings, watcher)
+    driver, has_waited = engine(workspace, name, roster, settings, watcher), False
     while True:
-        run = driver.drive()
+        run = _drive_in_turn(driver) if has_waited else driver.drive()
+        if run["status"] == "parked" and wait is not None:
+            notify(workspace, run, settings)
+            wait(run)
+            wait_for_time(workspace, run)
+            has_waited = True
+            continue
         if run["status"] != "waiting_gate":
             break
         if in_advance:
@@ -200,10 +219,46 @@ def drive_until_rest(
     return run
 
 
+def _drive_in_turn(engine: Engine) -> Run:
+    """After a wait another run may be at work in this work tree: it comes first."""
+    while True:
+        try:
+            return engine.drive()
+        except Refused as refusal:
+            if refusal.code != "tree-driven":
+                raise
+        time.sleep(_LOOK_AGAIN)
+
+
+def wait_for_time(workspace: Workspace, run: Run) -> None:
+    """Until its time has come, or it is not parked any more."""
+    until, pulse = run["pause"]["until"] if run["pause"] else "", ""
+    path = _waiting_lock(workspace, run["id"])
+    make_directory(os.path.dirname(path), 0o777)
+    with FileLock(path):
+        while too_early(until, workspace.clock()):
+            now = workspace.journal.pulse()
+            if now != pulse:
+                pulse, standing = now, workspace.load(run["id"])
+                if standing["status"] != "parked":
+                    return
+                until = standing["pause"]["until"] if standing["pause"] else ""
+            time.sleep(_LOOK_AGAIN)
+
+
 def is_driven(workspace: Workspace, name: str) -> bool:
     """Whether an engine of this machine is at work on the run."""
     path = f"{workspace.state}/attempts/{name}/engine.lock"
     return os.path.exists(path) and is_locked(path)
+
+
+def is_waited_for(workspace: Workspace, name: str) -> bool:
+    """Whether a process of this machine goes on with a parked run when its time has come."""
+    return is_locked(_waiting_lock(workspace, name))
+
+
+def _waiting_lock(workspace: Workspace, name: str) -> str:
+    return f"{workspace.state}/attempts/{name}/waiting.lock"
 
 
 def _check(workspace: Workspace, name: str, roster: Roster) -> None:
@@ -212,7 +267,8 @@ def _check(workspace: Workspace, name: str, roster: Roster) -> None:
     with workspace.journal.read() as reader:
         definition = definition_of(reader, run)
     of_steps = {step: account["limits"] for step, account in run["budget"]["steps"].items()}
-    check_roster(definition, run["budget"]["limits"], of_steps, roster)
+    of_all = limits_of_all(settings_of(workspace.root, run, workspace.state))
+    check_roster(definition, {**of_all, **run["budget"]["limits"]}, of_steps, roster)
 
 
 def remember(turn: Turn, name: str, roster: Roster | None) -> None:
@@ -247,6 +303,7 @@ def _decide_in_advance(workspace: Workspace, name: str, decision: str, settings:
 
 
 def cancel(workspace: Workspace, name: str, reason: str = "", engine: MakeEngine = Engine) -> Run:
+    workspace = at_home(workspace, workspace.load(name))
     _refuse_out_of_reach(workspace, name)
     run = command(workspace, name, {"do": "Cancel", "reason": reason})
     in_flight = list(workspace.load(name)["in_flight"])

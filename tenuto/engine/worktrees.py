@@ -104,14 +104,14 @@ class Trees:
         if not os.path.isdir(path):
             self.make(plan, base)
             self._fill(plan, path, copied)
+        git.settle_tree(self.root, path)
         return base
 
     def make(self, plan: AttemptPlan, base: str) -> None:
         self._make_room()
         git.refuse_filters(self.root)
         git.tell(self.root, "worktree", "prune")
-        git.make_place_for_trees(self.root)
-        git.tell(self.root, "worktree", "add", "--quiet", "-B", self._branch_of(plan), plan.workdir, base)
+        git.add_tree(self.root, plan.workdir, "-B", self._branch_of(plan), base)
 
     def _make_room(self) -> None:
         """The folder of this run's trees. Git does not look into it: what lies there is no change."""
@@ -129,7 +129,7 @@ class Trees:
                 path, plan.path("memory.md")
             )  # a reader's copy; a change of it is found all the same
         for pattern in copied:
-            for name in _matching(self.root, pattern):
+            for name in matching(self.root, pattern):
                 if not os.path.lexists(f"{path}/{name}"):
                     copies.copy(f"{self.root}/{name}", path, name)
 
@@ -299,7 +299,7 @@ def locked(path: str) -> bool:
     return answer is not None and answer.status == 0 and os.path.exists(answer.out.rstrip("\n"))
 
 
-def _matching(root: str, pattern: str) -> list[str]:
+def matching(root: str, pattern: str) -> list[str]:
     """Files and folders: `.env`, `node_modules`, `config/*.local`."""
     import glob
 

@@ -150,11 +150,35 @@ def tell(root: str, *words: str, given: str = "") -> str:
     return answer.out
 
 
-def make_place_for_trees(root: str) -> None:
-    """Git makes this folder with the first work tree, and would make it in the stand-in."""
+def add_tree(root: str, path: str, *where: str) -> None:
+    """A new work tree. `where`: what it stands on, as `git worktree add` is told it, options first."""
     repository = repository_of(root)
     assert repository is not None
+    # Git makes this folder with the first work tree, and would make it in the stand-in.
     os.makedirs(f"{repository.common}/worktrees", exist_ok=True)
+    options, commit = where[:-1], where[-1]
+    tell(root, "worktree", "add", "--quiet", *options, path, commit)
+    settle_tree(root, path)
+
+
+def settle_tree(root: str, path: str) -> None:
+    """Git notes where it found its own files when the tree was made: in the stand-in, which goes with this process. The
+    tree shall know the place itself. One that is no work tree of this repository is left as it is."""
+    repository = repository_of(root)
+    try:
+        with open(f"{path}/.git", encoding="utf-8", errors="surrogateescape") as file:
+            noted = file.read().strip()
+        real = f"{repository.common}/worktrees/{os.path.basename(noted)}" if repository else ""
+        with open(f"{real}/gitdir", encoding="utf-8", errors="surrogateescape") as file:
+            back = os.path.realpath(os.path.join(real, file.read().strip()))
+    except OSError:
+        return
+    wanted = f"gitdir: {real}"
+    if noted != wanted and back == os.path.realpath(f"{path}/.git"):
+        beside = f"{path}/.git.tenuto-{os.getpid()}"
+        with open(beside, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{wanted}\n")
+        os.replace(beside, f"{path}/.git")
 
 
 def make_repository(root: str, message: str) -> None:

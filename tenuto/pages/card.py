@@ -66,7 +66,7 @@ def card(view: RunPage, site: Site, shown: Sequence[GateFile], level: Level) -> 
             h.p[
                 name,
                 [" · asked ", moment(waiting["since"], ago=True)] if waiting["since"] else None,
-                [" · goes on by itself at ", moment(waiting["until"])] if waiting["until"] else None,
+                [" · may go on at ", moment(waiting["until"])] if waiting["until"] else None,
                 f" · asked by {waiting['asked_by']}" if waiting["asked_by"] else None,
                 " · your decision is for exactly these bytes" if shown else None,
             ],

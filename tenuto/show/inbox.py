@@ -1,10 +1,15 @@
 """All runs at a glance: what needs a person first, then what is under way, then what has ended.
 
     inbox_view(workspace, ...)   the three groups, by the summaries that the journal keeps: no run is read whole
+    unfinished_of(workspace, ...) the run of the same request that still goes on, or waits
+    listed(workspace, ...)       runs, newest first, with who drives each
+    queue_view(workspace)        which requests wait or have begun, what comes again and when, who works it off, and
+                                 what the budget of all runs has left
     driven_view(workspace, ...)  who moves a run, and the command that goes on with one that nobody moves
 
 Needs you: a gate, a question, a form, a limit that was met, a pause, a block; a run that should go on and that nobody
-drives; and a run that failed since a person last looked. A parked run goes on by itself, so it is under way.
+drives; and a run that failed since a person last looked. A parked run is under way until its time has come; after that
+it needs you where nobody waits for it.
 
 What a summary does not tell, because an earlier version wrote it, is None here, never zero.
 """
@@ -14,21 +19,26 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from tenuto.core.records.run import ShownStatus, Status, Waits
+from tenuto.core.records.run import Run, ShownStatus, Status, Waits
 from tenuto.core.status import ENDED, EVERY, OVER, RESTING, UNDER_WAY
-from tenuto.core.times import iso, milliseconds
-from tenuto.errors import BadInput
+from tenuto.core.times import between, iso, milliseconds
+from tenuto.engine.many.day import Account
+from tenuto.engine.many.queue import is_worked_off, log_of, next_time
+from tenuto.engine.many.timetable import at_once, schedules_of, zone_name
+from tenuto.errors import BadInput, TenutoError
 from tenuto.ports import Progress, RunFigures
-from tenuto.show.runs import listed_run
+from tenuto.show.runs import ListedRun, listed_run, summaries
+from tenuto.workspace.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from tenuto.ports import RunFilter, RunSummary
+    from tenuto.core.records.run import QueueEntry, Wanted
+    from tenuto.ports import Reader, RunFilter, RunSummary
     from tenuto.workspace.workspace import Workspace
 
 Need = Literal["gate", "form", "question", "limit", "pause", "blocked", "stalled", "failed"]
-Mover = Literal["engine", "orchestrator", "person", "nobody", "parked"]
+Mover = Literal["engine", "waiter", "orchestrator", "person", "nobody", "parked"]
 
 _PAGE = 50  # runs that have ended, on one page
 _MOST_FAILED = 20  # that are looked at, newest first
@@ -38,9 +48,15 @@ _RECENTLY = 24 * 3_600_000  # how far back a failure counts, where nobody knows 
 class DrivenView(TypedDict):
     """Who moves a run on."""
 
-    by: Mover  # parked: nobody needs to, it has a time; nobody: it rests, has ended, or was left alone
+    by: Mover  # waiter: a process waits for its time; parked: nobody does; nobody: it rests, has ended, or was left
     words: str
     command: str  # what goes on with it; empty where somebody drives it, or nothing is left to do
+
+
+class DrivenRun(ListedRun):
+    """A run as a list shows it."""
+
+    driven: DrivenView
 
 
 class InboxEntry(TypedDict):
@@ -124,6 +140,27 @@ def _view(
     }
 
 
+def listed(workspace: Workspace, statuses: Collection[str] = (), dialect: str = "", limit: int = 0) -> list[DrivenRun]:
+    """Newest first, with who drives each."""
+    return [
+        {**one, "driven": driven_view(workspace, one["id"], one["status"], one["driver"])}
+        for one in summaries(workspace, statuses, dialect, limit)
+    ]
+
+
+def unfinished_of(workspace: Workspace, request: str, pipeline: str) -> tuple[Run, DrivenView] | None:
+    """The newest run of this very request and pipeline that has not ended."""
+    if not workspace.journal.exists():
+        return None
+    with workspace.journal.read() as reader:
+        known = [one for one in reader.unfinished() if one["status"] not in OVER and one["driver"] != "manual"]
+        for one in known:
+            run = reader.load(one["id"]) if one["pipeline"]["name"] == pipeline else None
+            if run is not None and run["request"] == request:
+                return run, driven_view(workspace, run["id"], run["status"], run["driver"])
+    return None
+
+
 def count_needs(workspace: Workspace) -> int:
     """How many runs wait for a person, those that failed apart: for a title and an icon."""
     if not workspace.journal.exists():
@@ -163,7 +200,7 @@ def _entry(workspace: Workspace, summary: RunSummary, needs: Need | None = None)
         "position": summary["position"],
         "created_at": summary["created_at"],
         "updated_at": summary["updated_at"],
-        "needs": needs or _need(summary["status"], waits, driven),
+        "needs": needs or _need(summary["status"], waits, driven, workspace.clock()),
         "waits": waits,
         "driven": driven,
         "progress": summary.get("progress"),
@@ -172,10 +209,13 @@ def _entry(workspace: Workspace, summary: RunSummary, needs: Need | None = None)
     }
 
 
-def _need(status: Status, waits: Waits | None, driven: DrivenView) -> Need | None:
+def _need(status: Status, waits: Waits | None, driven: DrivenView, now: str) -> Need | None:
     if status in UNDER_WAY:
         return "stalled" if driven["by"] == "nobody" else None
-    if status not in RESTING or status == "parked":
+    if status == "parked":
+        has_come = waits is None or between(now, waits["until"]) == 0
+        return "stalled" if driven["by"] == "parked" and has_come else None
+    if status not in RESTING:
         return None
     kind = waits["kind"] if waits else _KINDS.get(status, "pause")
     if kind == "gate":
@@ -188,7 +228,7 @@ _KINDS: dict[str, Need] = {"waiting_gate": "gate", "blocked": "blocked"}  # of s
 
 def driven_view(workspace: Workspace, name: str, status: str, driver: str) -> DrivenView:
     """`status` and `driver` as the run has them; a failed run can be tried again, but nothing waits for that."""
-    from tenuto.engine.rest import is_driven
+    from tenuto.engine.rest import is_driven, is_waited_for
 
     on = f"tenuto resume {shlex.quote(name)}"
     if status in ENDED:
@@ -199,8 +239,126 @@ def driven_view(workspace: Workspace, name: str, status: str, driver: str) -> Dr
         return {"by": "person", "words": "it is led by hand", "command": ""}
     if is_driven(workspace, name):
         return {"by": "engine", "words": "an engine on this machine drives it", "command": ""}
+    if status == "parked" and is_waited_for(workspace, name):
+        return {"by": "waiter", "words": "a process on this machine waits for its time", "command": f"{on} --now"}
     if status == "parked":
-        return {"by": "parked", "words": "it is parked; tenuto run goes on with it in time", "command": f"{on} --now"}
+        return {"by": "parked", "words": "it is parked, and nobody waits for its time", "command": f"{on} --wait"}
     if status in UNDER_WAY:
         return {"by": "nobody", "words": "nobody drives it", "command": on}
     return {"by": "nobody", "words": "it rests", "command": ""}
+
+
+# ---- the queue -------------------------------------------------------------------------------------------
+
+
+EntryStanding = Literal["waiting", "begun", "refused", "stuck"]
+
+
+class EntryView(TypedDict):
+    entry: str
+    request: str
+    pipeline: str
+    standing: EntryStanding  # stuck: its run cannot be driven
+    queued_at: str
+    by: str
+    schedule: str
+    due: str
+    run: str
+    status: str  # of its run
+    driven: DrivenView | None
+    problem: str
+    log: str
+
+
+class ScheduleView(TypedDict):
+    schedule: str
+    every: str
+    zone: str
+    request: str
+    last: str  # "": nobody has worked off the queue since it stands in the settings
+    next: str
+
+
+class LeftView(TypedDict):
+    span: str  # day, ever
+    unit: str
+    limit: int
+    used: float
+
+
+class QueueView(TypedDict):
+    entries: list[EntryView]
+    schedules: list[ScheduleView]
+    worked_off: bool
+    at_once: int
+    zone: str
+    budget: list[LeftView]
+    problem: str  # why settings or schedules cannot be read
+
+
+def queue_view(workspace: Workspace) -> QueueView:
+    view: QueueView = {
+        "entries": [],
+        "schedules": [],
+        "worked_off": is_worked_off(workspace),
+        "at_once": 1,
+        "zone": "",
+        "budget": [],
+        "problem": "",
+    }
+    with workspace.journal.read() as reader:
+        repo = reader.load_repo()
+        runs = {one["id"]: one for one in reader.runs()} if repo["queue"] else {}
+        view["entries"] = [_queued(workspace, one, runs.get(one["run"])) for one in repo["queue"].values()]
+        try:
+            settings = read_settings(workspace.root, workspace.state)
+            view["at_once"], view["zone"] = at_once(settings), zone_name(settings.get("zone", ""))
+            view["budget"] = _budget(workspace, reader)
+            now = milliseconds(workspace.clock()) or 0
+            view["schedules"] = [
+                {
+                    "schedule": one["name"],
+                    "every": one["every"],
+                    "zone": zone_name(one["zone"]),
+                    "request": one["wanted"]["request"],
+                    "last": repo["schedules"][one["name"]]["last"] if one["name"] in repo["schedules"] else "",
+                    "next": next_time(repo, one, now),
+                }
+                for one in schedules_of(settings)
+            ]
+        except TenutoError as problem:
+            view["problem"] = problem.message
+    return view
+
+
+def budget_view(workspace: Workspace) -> list[LeftView]:
+    """What all runs together have used of what they may."""
+    with workspace.journal.read() as reader:
+        return _budget(workspace, reader)
+
+
+def _budget(workspace: Workspace, reader: Reader) -> list[LeftView]:
+    return [
+        {"span": one.span, "unit": one.unit, "limit": one.limit, "used": one.held}
+        for one in Account(workspace).look(reader)
+    ]
+
+
+def _queued(workspace: Workspace, entry: QueueEntry, run: RunSummary | None) -> EntryView:
+    wanted: Wanted = entry["wanted"]
+    stuck = entry["status"] == "begun" and bool(entry["problem"])
+    return {
+        "entry": entry["id"],
+        "request": wanted["request"],
+        "pipeline": wanted["pipeline"],
+        "standing": "stuck" if stuck else entry["status"],
+        "queued_at": entry["queued_at"],
+        "by": entry["by"],
+        "schedule": entry["schedule"],
+        "due": entry["due"],
+        "run": entry["run"],
+        "status": listed_run(run)["status"] if run is not None else "",
+        "driven": driven_view(workspace, run["id"], run["status"], run["driver"]) if run is not None else None,
+        "problem": entry["problem"],
+        "log": log_of(workspace, entry["id"]) if entry["run"] or entry["problem"] else "",
+    }

@@ -104,6 +104,7 @@ def cap_of(workspace: Workspace, run: Run) -> int:
 def look(workspace: Workspace, name: str) -> LookView:
     """One consistent look: all of it from the same state of the journal, with the gate's files as they are now."""
     from tenuto.core.approvals import standing
+    from tenuto.engine.gates import at_home
 
     with workspace.journal.read() as reader:
         run = reader.load(name)
@@ -112,7 +113,7 @@ def look(workspace: Workspace, name: str) -> LookView:
         pipeline = pipeline_in(reader, run)
         approved = standing(pipeline, reader.events(name)) if pipeline and run["blocked"] else []
         repo: Repo = reader.load_repo()
-    surroundings = surroundings_of(workspace, run, pipeline, repo, approved)
+    surroundings = surroundings_of(at_home(workspace, run), run, pipeline, repo, approved)
     return {"run": run_view(run, pipeline), "waiting": waiting_view(run, surroundings)}
 
 

@@ -82,6 +82,14 @@ SENTENCES = {
     "ActionDone": "done by the engine: {action}< ({detail})>",
     "CurrentRunChanged": "current run: {run}",
     "FileOwned": "{path} is shown from {run}",
+    "RequestQueued": "request {entry} queued<, by schedule {schedule}>: {wanted.request}",
+    "RequestBegun": "request {entry} begun as run {run}",
+    "RequestRefused": "request {entry} does not go on: {why}",
+    "RequestRenewed": "request {entry} waits for its turn again",
+    "RequestEnded": "request {entry} done: run {run} is {status}",
+    "RequestDropped": "request {entry} taken out of the queue<: {reason}>",
+    "ScheduleKept": "schedule {schedule} ({every}, {zone}): the next time after {last} counts<, {reason}>",
+    "ScheduleDropped": "schedule {schedule} is not in the settings any more",
 }
 _PIECE = re.compile(r"<([^<>]*\{([\w.]+)\}[^<>]*)>|\{([\w.]+)\}")
 

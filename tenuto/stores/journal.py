@@ -144,7 +144,7 @@ def summarize(run: Run) -> RunSummary:
         "summary": run["summary"],
         "driver": run["driver"],
         "dialects": run["dialects"],
-        "open_in": None if ended else next((str(kept.get("tree", "")) for kept in run["dialects"].values()), ""),
+        "open_in": None if ended else _tree_of(run),
         "figures": {
             "attempts": len(run["attempts"]),
             "refuted": run["refuted"],
@@ -157,6 +157,12 @@ def summarize(run: Run) -> RunSummary:
         "error": run["failure"]["error"].strip().partition("\n")[0][:LONGEST_LINE] if run["failure"] else "",
         "open_ends": count_open_ends(run),
     }
+
+
+def _tree_of(run: Run) -> str:
+    """As workspace.edits.tree_of has it."""
+    shown = next((str(kept.get("tree", "")) for kept in run["dialects"].values()), "")
+    return shown or str(run["settings"].get("work_tree", ""))
 
 
 LATER = ("figures", "waits", "progress", "error", "open_ends")

@@ -50,7 +50,9 @@ _SMALL = 1 << 18  # bytes; larger artifacts lie in objects/, outside the databas
 
 
 def tree_of(run: Run) -> str:
-    return next((place.get("tree", "") for place in run["dialects"].values()), "")
+    """The linked work tree that its files lie in; "" is the main one. A run may be shown in no dialect at all."""
+    shown = next((place.get("tree", "") for place in run["dialects"].values()), "")
+    return shown or str(run["settings"].get("work_tree", ""))
 
 
 def reconcile(turn: Turn, run: Run) -> None:

@@ -31,9 +31,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import Literal, TypedDict
+    from typing import Literal, NotRequired, TypedDict
 
-    from tenuto.core.records.run import Json, Run
+    from tenuto.core.records.run import Json, ParamValue, Run
 
     class SetUp(TypedDict, total=False):
         run: list[str]
@@ -42,6 +42,23 @@ if TYPE_CHECKING:
     class Notify(TypedDict, total=False):
         command: str
         url: str
+
+    class Schedule(TypedDict):
+        every: str
+        request: str
+        pipeline: NotRequired[str]
+        agent: NotRequired[str]
+        zone: NotRequired[str]
+        limits: NotRequired[dict[str, float]]
+        switches: NotRequired[dict[str, bool]]
+        params: NotRequired[dict[str, ParamValue]]
+
+    class Queue(TypedDict, total=False):
+        at_once: int
+
+    class Budgets(TypedDict, total=False):
+        day: dict[str, float]
+        ever: dict[str, float]
 
     class Settings(TypedDict, total=False):
         agent: str
@@ -59,6 +76,10 @@ if TYPE_CHECKING:
         isolation: list[str]
         notify: Notify
         uses: str | list[str]
+        zone: str
+        schedules: dict[str, Schedule]
+        queue: Queue
+        budget: Budgets
 
     class Layer(TypedDict):
         """One file of settings, as it is written."""
@@ -85,7 +106,8 @@ TIME_LIMIT = "2h"  # no program that hangs is waited for longer
 UNLIMITED = "unlimited"
 LEVELS = ("guarded", "signed", "isolated")
 WORKSPACES = ("shared", "worktree")
-_BOUND_NAMES = ("checks", "environment", "setup", "isolation", "notify")
+_BOUND_NAMES = ("checks", "environment", "setup", "isolation", "notify", "budget")
+_OF_A_SCHEDULE = ("every", "request", "pipeline", "agent", "zone", "limits", "switches", "params")
 _LARGEST = 1 << 20  # bytes of compiled settings
 _SETTLED = 2_000_000_000  # nanoseconds after which a file's stamp stands for its text
 
@@ -408,6 +430,50 @@ def _parts(**parts: Callable[[object], bool]) -> Callable[[object], bool]:
     )
 
 
+def _is_amounts(value: object, more: tuple[str, ...] = ()) -> bool:
+    """Limits by unit: attempts, tokens and, in dollars, money."""
+    known = ("attempts", "tokens", "money", *more)
+    return isinstance(value, dict) and all(
+        unit in known and _is_number(amount) and (unit == "money" or isinstance(amount, int))
+        for unit, amount in value.items()
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
+def _is_queue(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        name == "at_once" and isinstance(number, int) and not isinstance(number, bool) and 0 < number <= 64
+        for name, number in value.items()
+    )
+
+
+def _is_budget(value: object) -> bool:
+    return isinstance(value, dict) and all(span in ("day", "ever") and _is_amounts(one) for span, one in value.items())
+
+
+def _is_schedules(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) and _is_schedule(one) for name, one in value.items())
+
+
+def _is_schedule(value: object) -> bool:
+    if not isinstance(value, dict) or any(name not in _OF_A_SCHEDULE for name in value):
+        return False
+    texts = [value.get(name, "-") for name in ("every", "request", "pipeline", "agent", "zone")]
+    switches = value.get("switches", {})
+    return (
+        "every" in value
+        and "request" in value
+        and all(isinstance(text, str) and bool(text.strip()) for text in texts)
+        and _is_amounts(value.get("limits", {}), ("wall_clock",))
+        and isinstance(switches, dict)
+        and all(isinstance(on, bool) for on in switches.values())
+        and isinstance(value.get("params", {}), dict)
+    )
+
+
 SETTINGS: dict[str, Setting] = {
     "agent": Setting("an agent", _text, "command:./my-agent"),
     "roles": Setting("a mapping of roles to agents", _named_texts, '{designer: "command:./other"}'),
@@ -433,6 +499,18 @@ SETTINGS: dict[str, Setting] = {
         "a shared repository, or a list of them, each pinned by its commit",
         lambda value: _is_reference(value) or (isinstance(value, list) and all(map(_is_reference, value))),
         f"[github.com/our-org/agents@{'0123456789' * 4}]",
+    ),
+    "zone": Setting("the name of a zone of time", _text, "Europe/Berlin"),
+    "schedules": Setting(
+        "a mapping of names to every, request and, if you like, pipeline, agent, zone, limits, switches, params",
+        _is_schedules,
+        "{nightly: {every: weekday 02:00, request: Update the dependencies}}",
+    ),
+    "queue": Setting("at_once, a number from 1 to 64", _is_queue, "{at_once: 2}"),
+    "budget": Setting(
+        "day and ever, each with attempts, tokens, money (dollars)",
+        _is_budget,
+        "{day: {money: 20, attempts: 200}}",
     ),
 }
 

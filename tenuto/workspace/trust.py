@@ -99,6 +99,10 @@ def of_settings(settings: Settings, root: str) -> list[Power]:
     uses = settings.get("uses", [])
     for text in [uses] if isinstance(uses, str) else uses:
         found.append(power("shared repository, with its instructions", f"{where}: uses", text))
+    for name, one in settings.get("schedules", {}).items():
+        found.append(power("request by itself", f"{where}: schedules.{name}", f"{one['every']}: {one['request']}"))
+        if _has_words(one.get("agent", "")):
+            found.append(power("agent", f"{where}: schedules.{name}", one.get("agent", "")))
     if settings.get("gates") == "signed":
         path = settings.get("signers", ".tenuto/signers")
         found.append(power("who may sign", path, _text(f"{root}/{path}")))

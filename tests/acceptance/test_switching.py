@@ -380,4 +380,4 @@ def test_the_command_line_takes_over_and_releases(tmp_path: Path) -> None:
     assert done.returncode == 0 and "dark-mode: poc-complete" in done.stdout, done.stderr
     let_go = program(stage.root, "release", "dark-mode")
     assert let_go.returncode == 0 and "led by hand" in let_go.stdout
-    assert "driven by manual" in program(stage.root, "status", "dark-mode").stdout
+    assert "led by hand" in program(stage.root, "status", "dark-mode").stdout

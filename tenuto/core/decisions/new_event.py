@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Shown,
         StepStatus,
         Usage,
+        Wanted,
     )
 
 
@@ -572,3 +573,59 @@ def files_seen(asked: Asked, *, files: dict[str, bool]) -> events.FilesSeen:
 
 def action_done(asked: Asked, *, action: str, detail: Json) -> events.ActionDone:
     return {"type": "ActionDone", **_stamp("ActionDone", asked), "action": action, "detail": detail}
+
+
+# ---- the queue -----------------------------------------------------------------------------------------
+
+
+def request_queued(asked: Asked, *, entry: str, wanted: Wanted, schedule: str, due: str) -> events.RequestQueued:
+    return {
+        "type": "RequestQueued",
+        **_stamp("RequestQueued", asked),
+        "entry": entry,
+        "wanted": wanted,
+        "schedule": schedule,
+        "due": due,
+    }
+
+
+def request_begun(asked: Asked, *, entry: str, run: str) -> events.RequestBegun:
+    return {"type": "RequestBegun", **_stamp("RequestBegun", asked), "entry": entry, "run": run}
+
+
+def request_refused(asked: Asked, *, entry: str, why: str, version: int) -> events.RequestRefused:
+    return {
+        "type": "RequestRefused",
+        **_stamp("RequestRefused", asked),
+        "entry": entry,
+        "why": why,
+        "version": version,
+    }
+
+
+def request_renewed(asked: Asked, *, entry: str) -> events.RequestRenewed:
+    return {"type": "RequestRenewed", **_stamp("RequestRenewed", asked), "entry": entry}
+
+
+def request_ended(asked: Asked, *, entry: str, run: str, status: str) -> events.RequestEnded:
+    return {"type": "RequestEnded", **_stamp("RequestEnded", asked), "entry": entry, "run": run, "status": status}
+
+
+def request_dropped(asked: Asked, *, entry: str, reason: str) -> events.RequestDropped:
+    return {"type": "RequestDropped", **_stamp("RequestDropped", asked), "entry": entry, "reason": reason}
+
+
+def schedule_kept(asked: Asked, *, schedule: str, every: str, zone: str, last: str, reason: str) -> events.ScheduleKept:
+    return {
+        "type": "ScheduleKept",
+        **_stamp("ScheduleKept", asked),
+        "schedule": schedule,
+        "every": every,
+        "zone": zone,
+        "last": last,
+        "reason": reason,
+    }
+
+
+def schedule_dropped(asked: Asked, *, schedule: str) -> events.ScheduleDropped:
+    return {"type": "ScheduleDropped", **_stamp("ScheduleDropped", asked), "schedule": schedule}

@@ -30,6 +30,7 @@ from tenuto.core.records.run import (
     Shown,
     StepStatus,
     Usage,
+    Wanted,
 )
 
 
@@ -554,4 +555,62 @@ Command = (
     | AbsorbEdit
     | Note
 )
-RepoCommand = MakeCurrent | OwnFile | ChangeSettings
+
+
+class QueueRequest(Asked):
+    """`schedule` and `due`: a schedule asks for it at this time. The same time is never queued twice."""
+
+    do: Literal["QueueRequest"]
+    wanted: Wanted
+    schedule: NotRequired[str]
+    due: NotRequired[str]
+
+
+class BeginRequest(Asked):
+    do: Literal["BeginRequest"]
+    entry: str
+    run: str
+
+
+class RefuseRequest(Asked):
+    do: Literal["RefuseRequest"]
+    entry: str
+    why: str
+    version: NotRequired[int]  # of the run that it began
+
+
+class RenewRequest(Asked):
+    do: Literal["RenewRequest"]
+    entry: str
+
+
+class EndRequest(Asked):
+    do: Literal["EndRequest"]
+    entry: str
+    status: str
+
+
+class DropRequest(Asked):
+    do: Literal["DropRequest"]
+    entry: str
+    reason: NotRequired[str]
+
+
+class KeepSchedule(Asked):
+    """A schedule as the settings have it now; a new or changed one counts from `at` on."""
+
+    do: Literal["KeepSchedule"]
+    schedule: str
+    every: str
+    zone: str
+
+
+class DropSchedule(Asked):
+    do: Literal["DropSchedule"]
+    schedule: str
+
+
+QueueCommand = (
+    QueueRequest | BeginRequest | RefuseRequest | RenewRequest | EndRequest | DropRequest | KeepSchedule | DropSchedule
+)
+RepoCommand = MakeCurrent | OwnFile | ChangeSettings | QueueCommand

@@ -34,6 +34,7 @@ from tenuto.core.records.run import (
     Shown,
     StepStatus,
     Usage,
+    Wanted,
 )
 
 
@@ -497,4 +498,81 @@ Event = (
     | FilesSeen
     | ActionDone
 )
-RepoEvent = CurrentRunChanged | FileOwned | SettingsChanged
+
+
+class RequestQueued(Happened):
+    """A request waits for its turn. `schedule`: which one asked for it, at the time `due`; empty: somebody did."""
+
+    type: Literal["RequestQueued"]
+    entry: str
+    wanted: Wanted
+    schedule: str
+    due: str
+
+
+class RequestBegun(Happened):
+    type: Literal["RequestBegun"]
+    entry: str
+    run: str
+
+
+class RequestRefused(Happened):
+    """It cannot begin, or (`version` of its run) nobody can drive its run as it stands now."""
+
+    type: Literal["RequestRefused"]
+    entry: str
+    why: str
+    version: int
+
+
+class RequestRenewed(Happened):
+    """What was refused waits for its turn again."""
+
+    type: Literal["RequestRenewed"]
+    entry: str
+
+
+class RequestEnded(Happened):
+    """The run that it began is over."""
+
+    type: Literal["RequestEnded"]
+    entry: str
+    run: str
+    status: str
+
+
+class RequestDropped(Happened):
+    type: Literal["RequestDropped"]
+    entry: str
+    reason: str
+
+
+class ScheduleKept(Happened):
+    """No time of this schedule up to `last` is due any more: it is new, it was changed, or it was left out."""
+
+    type: Literal["ScheduleKept"]
+    schedule: str
+    every: str
+    zone: str
+    last: str
+    reason: str
+
+
+class ScheduleDropped(Happened):
+    type: Literal["ScheduleDropped"]
+    schedule: str
+
+
+RepoEvent = (
+    CurrentRunChanged
+    | FileOwned
+    | SettingsChanged
+    | RequestQueued
+    | RequestBegun
+    | RequestRefused
+    | RequestRenewed
+    | RequestEnded
+    | RequestDropped
+    | ScheduleKept
+    | ScheduleDropped
+)

@@ -456,13 +456,56 @@ class Run(TypedDict):
     extra: dict[str, Json]
 
 
+class Wanted(TypedDict):
+    """A request that waits for its turn, with what its run is to begin with. What is empty, the settings say."""
+
+    request: str
+    pipeline: str
+    name: str
+    agent: str
+    roles: dict[str, str]
+    switches: dict[str, bool]
+    params: dict[str, ParamValue]
+    limits: Limits
+    steps: dict[str, Limits]
+
+
+EntryStatus = Literal["waiting", "begun", "refused"]
+
+
+class QueueEntry(TypedDict):
+    """One place in the queue. It leaves the queue when its run has ended, or somebody takes it out."""
+
+    id: str
+    wanted: Wanted
+    status: EntryStatus
+    queued_at: str
+    by: str
+    schedule: str  # "": somebody asked for it
+    due: str  # of a schedule: the time it was queued for
+    run: str  # begun: its run
+    problem: str  # why it was refused, or why nobody can drive its run
+    problem_at: int  # begun: the version of its run at that time
+
+
+class KeptSchedule(TypedDict):
+    """What is known of a schedule besides its setting."""
+
+    every: str
+    zone: str
+    last: str  # no time up to this one is due any more
+
+
 class Repo(TypedDict):
-    """The repository's own stream: which run is current, which run owns which singleton file."""
+    """The repository's own stream: which run is current, which run owns which singleton file, which requests wait."""
 
     version: int
     current: str | None
     owners: dict[str, str]
     settings: Json
+    queue: dict[str, QueueEntry]
+    queued: int  # how many requests were ever queued: the next one's number
+    schedules: dict[str, KeptSchedule]
 
 
 # ---- what follows from a run -------------------------------------------------------------------------
@@ -480,7 +523,7 @@ class Waits(TypedDict):
 
     kind: WaitingKind
     since: str | None
-    until: str  # kind time: when it goes on by itself
+    until: str  # kind time: when it may go on
     text: str
     documents: int  # kind gate: how many files it shows
     fields: int  # kind gate: how many an approval may answer
@@ -492,7 +535,7 @@ class Waiting(TypedDict):
     reason: str  # a gate's prompt, an agent's question, why it paused
     step: str | None
     since: str | None
-    until: str  # kind time: when it goes on by itself
+    until: str  # kind time: when it may go on
     gate: str  # kind gate: its id
     name: str  # kind gate: its name
     options: list[str]  # kind gate: the decisions that it takes

@@ -138,15 +138,18 @@ def _why(trace: Trace) -> str:
 @click.argument("run", required=False, type=RunName())
 @click.option("--dry-run", is_flag=True, help="Say what would go and what would stay; remove nothing.")
 def clean(run: str | None, dry_run: bool) -> Answer:
-    """Remove work trees and branches of attempts that are over.
+    """Remove work trees and branches of attempts that are over, and trees of runs that are merged.
 
     A work tree goes when everything done in it is on a branch; a branch of an attempt goes when another branch has
-    everything that is on it. All else stays, with the reason: nothing is removed that is not merged or recorded.
+    everything that is on it; the tree of a run (`run --tree`) when the run is over and merged. All else stays, with the
+    reason: nothing is removed that is not merged or recorded.
     """
+    from tenuto.engine.many import own_tree
     from tenuto.engine.worktrees import look, sweep
 
     workspace = open_existing()
-    leftovers = look(workspace, run_view(load(workspace, run))["run"] if run is not None else "")
+    only = run_view(load(workspace, run))["run"] if run is not None else ""
+    leftovers = [*look(workspace, only), *own_tree.look(workspace, only)]
     if not dry_run:
         sweep(workspace, leftovers)
     going, staying = [one for one in leftovers if one["goes"]], [one for one in leftovers if not one["goes"]]

@@ -114,6 +114,11 @@ def open_here() -> Workspace:
     return workspace
 
 
+def keep_open(workspace: Workspace) -> None:
+    """Another work tree of the same repository: it stays open as well, and says its warnings."""
+    _opened.append(workspace)
+
+
 def say_warnings() -> None:
     for workspace in _opened:
         for warning in workspace.warnings:

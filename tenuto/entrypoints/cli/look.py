@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from tenuto.core.pipeline.params import as_text, describe
-from tenuto.core.status import BADLY, FAILED_IN_PART
+from tenuto.core.status import BADLY, FAILED_IN_PART, UNDER_WAY
 from tenuto.encoding import dumps, pretty
 from tenuto.entrypoints.cli.frame import (
     Answer,
@@ -27,6 +27,7 @@ from tenuto.entrypoints.cli.frame import (
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, say, when
 from tenuto.errors import BadInput, NotFound
 from tenuto.show import runs
+from tenuto.show.inbox import driven_view, listed
 from tenuto.show.measures import Measures, amount, amounts, measures, span
 from tenuto.show.runs import cap_of, checks_for, checks_in_words, gone_on_from, left_out
 from tenuto.show.runs import look as look_at
@@ -36,6 +37,7 @@ from tenuto.show.waiting import set_words
 if TYPE_CHECKING:
     from tenuto.core.records.run import Memory, Run, Waiting
     from tenuto.metrics import Span
+    from tenuto.show.inbox import DrivenRun, DrivenView
     from tenuto.workspace.workspace import Workspace
 
 
@@ -101,15 +103,33 @@ def _version(workspace: Workspace, sha: str) -> Answer:
 def list_runs(status: tuple[str, ...], dialect: str, limit: int) -> Answer:
     """Runs, newest first."""
     workspace = open_here()
-    shown = runs.summaries(workspace, status, dialect, limit)
+    shown = listed(workspace, status, dialect, limit)
     if not shown:
         say("no runs here" if not (status or dialect) else "no such runs here")
         return Answer({"runs": []})
     rows = [
-        (one["id"], one["status"], one["position"] or "-", when(one["updated_at"]), one["summary"] or one["name"])
+        (
+            one["id"],
+            stands_as(one["status"], one["driven"]),
+            one["position"] or "-",
+            cost_of(one),
+            when(one["updated_at"]),
+            one["summary"] or one["name"],
+        )
         for one in shown
     ]
-    return Answer({"runs": shown}, [Table(("RUN", "STATUS", "STEP", "UPDATED", "SUMMARY"), rows)])
+    return Answer({"runs": shown}, [Table(("RUN", "STATUS", "STEP", "COST", "UPDATED", "SUMMARY"), rows)])
+
+
+def stands_as(status: str, driven: DrivenView) -> str:
+    """A status that says that work goes on is true only where somebody does it."""
+    return f"{status}, nobody drives" if status in UNDER_WAY and driven["by"] == "nobody" else status
+
+
+def cost_of(one: DrivenRun) -> str:
+    """What its agents have reported; nothing where none has."""
+    known = one["figures"]["micro_usd"] if "figures" in one else None
+    return amount("micro_usd", known) if known is not None else "-"
 
 
 @click.command(
@@ -287,18 +307,20 @@ def status(run: str | None, exit_code: bool) -> Answer:
     workspace = open_existing()
     record = load(workspace, run)
     view, level = run_view(record), level_of(record, read_settings(workspace.root))
+    driven = driven_view(workspace, view["run"], view["status"], view["driver"])
     skipped, checks = left_out(workspace, record), checks_for(workspace, record)
     unchecked = checks_in_words(checks, workspace.root) if checks and view["phase"] != "ended" else ()
     data = {
         **record,
         "status": view["status"],
+        "driven": driven,
         "gates": level,
         "open_ends": view["open_ends"],
         "left_out": skipped,
         "checks": checks,
         "view": look_at(workspace, view["run"]),
     }
-    return Answer(data, _parts(view, level, skipped, unchecked), exit_status(view) if exit_code else 0)
+    return Answer(data, _parts(view, driven, level, skipped, unchecked), exit_status(view) if exit_code else 0)
 
 
 def exit_status(view: RunView) -> int:
@@ -306,11 +328,15 @@ def exit_status(view: RunView) -> int:
     return 5 if view["phase"] == "waiting" else int(view["status"] in (*BADLY, *FAILED_IN_PART))
 
 
-def _parts(view: RunView, level: str, left_out: list[str], unchecked: Iterable[str]) -> Iterator[Part]:
+def _parts(
+    view: RunView, driven: DrivenView, level: str, left_out: list[str], unchecked: Iterable[str]
+) -> Iterator[Part]:
     yield Heading(f"{view['run']}: {view['status']}")
     if view["summary"] or view["name"] != view["run"]:
         yield f"  {view['summary'] or view['name']}"
-    yield f"  pipeline {view['pipeline'] or '-'}, driven by {view['driver']}, mode {view['mode']}"
+    yield f"  pipeline {view['pipeline'] or '-'}, mode {view['mode']}; {driven['words']}"
+    if driven["command"]:
+        yield f"    try: {driven['command']}"
     if view["fork"]:
         yield f"  forked from {view['fork']['source']} at {view['fork']['step']}"
     yield f"  started {when(view['created_at'])}, last event {view['version']} at {when(view['updated_at'])}"
@@ -438,7 +464,7 @@ def _way_on(run: str, waiting: Waiting) -> str:
         case "limit":
             return f"{waiting['recommendations'][0]}   (or: tenuto cancel {run})"
         case "time":
-            return f"tenuto run   (after that time it goes on by itself; before it: tenuto resume {run} --now)"
+            return f"tenuto resume {run} --wait   (waits, and goes on; at once: tenuto resume {run} --now)"
         case _:
             return f"tenuto resume {run}   (or: tenuto cancel {run})"
 

@@ -82,6 +82,12 @@ def _mcp() -> Commands:
     return {"mcp": guide.mcp_}
 
 
+def _queue() -> Commands:
+    from tenuto.entrypoints.cli import queue
+
+    return {"queue": queue.queue, "up": queue.up}
+
+
 def _look() -> Commands:
     from tenuto.entrypoints.cli import look
 
@@ -167,9 +173,9 @@ def _clean() -> Commands:
 
 
 def _move() -> Commands:
-    from tenuto.entrypoints.cli import move
+    from tenuto.entrypoints.cli import backup
 
-    return {"move": move.move, "join": move.join}
+    return {"move": backup.move, "join": backup.join}
 
 
 def _check() -> Commands:
@@ -215,6 +221,8 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "answer": Row(_steer, "Answer an agent's question."),
         "fork": Row(_branching, "A new run that goes on from a step of another."),
         "replay": Row(_branching, "What an edited pipeline would have made of a run."),
+        "queue": Row(_queue, "Requests that wait for their turn."),
+        "up": Row(_queue, "Work off the queue and the schedules."),
         "next": Row(_guide, "Hand out what is to be done, for another orchestrator."),
         "report": Row(_guide, "Take in what came of something handed out."),
         "mcp": Row(_mcp, "Serve the runs to models, over the Model Context Protocol."),

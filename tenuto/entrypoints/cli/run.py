@@ -14,21 +14,31 @@ import click
 from tenuto.core.budget import UNITS
 from tenuto.encoding import escape_terminal
 from tenuto.entrypoints.cli import values as typed
-from tenuto.entrypoints.cli.frame import Answer, Command, RunName, complete_agent, complete_pipeline, open_here
+from tenuto.entrypoints.cli.frame import (
+    Answer,
+    Command,
+    RunName,
+    complete_agent,
+    complete_pipeline,
+    keep_open,
+    open_here,
+)
 from tenuto.entrypoints.cli.look import ended
 from tenuto.entrypoints.cli.terminal import say
 from tenuto.entrypoints.cli.watch import progress
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.show.figures import sizes_of_pipelines
+from tenuto.show.inbox import unfinished_of
 from tenuto.show.runs import checks_for, checks_in_words, chosen
 from tenuto.show.views import AgentsView, run_view, waiting_of
 from tenuto.workspace.settings import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tenuto.agents.roster import Roster
     from tenuto.core.records.run import Run, Waiting
+    from tenuto.engine.begin import Place
     from tenuto.engine.rest import Ask, Decided
     from tenuto.show.changes import DocumentView
     from tenuto.workspace.settings import Settings
@@ -40,6 +50,7 @@ USUAL = "eight-step"
 PARAM_HELP = "A parameter of the pipeline; a list takes several, or parts with commas."
 TRUST_HELP = "What this repository brings may run, this once, unseen: for CI (tenuto trust is for you)."
 ON_HELP = "Attempts are carried out by the workers of a pool, on any machine (tenuto worker)."
+WAIT_HELP = "A parked run (a usage limit): wait for its time and go on, or end. At a terminal it waits."
 LIMIT_HELP = "A budget: attempts, tokens, money (dollars), wall_clock (seconds); UNIT@STEP for one step."
 
 
@@ -213,8 +224,8 @@ def refuse_early(workspace: Workspace, run: str, settings: Settings | None = Non
         refuse_to_drive(workspace, run, own, given_up)
 
 
-def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "") -> Answer:
-    """Until the run rests, shown while it goes on."""
+def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "", waits: bool | None = None) -> Answer:
+    """Until the run rests, shown while it goes on. `waits`: a parked run is waited for; None: at a terminal."""
     from tenuto.cluster.driver import engine_for
     from tenuto.engine.rest import drive_until_rest
 
@@ -231,6 +242,7 @@ def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "") 
                 watcher=view.on_turn,
                 ask=view.asking(on_terminal(workspace)),
                 in_advance=in_advance,
+                wait=view.waiting if (typed.at_terminal() if waits is None else waits) else None,
             )
             view.on_turn(record, [])
     except KeyboardInterrupt:
@@ -365,6 +377,7 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
         ("tenuto run 'Add dark mode' --agent auto", "with the agent that is installed; asks which pipeline"),
         ("tenuto run 'Add dark mode' --agent 'command:./my-agent'", "with a program of your own"),
         ("tenuto run 'Add dark mode' --approval", "stop for a person after research and after planning"),
+        ("tenuto run 'Add dark mode' --tree", "beside other runs: in a git work tree of its own"),
         ("tenuto run", "go on with the current run: after a crash, a gate, a pause"),
         ("tenuto run 'Fix login' --pipeline ticket --limit attempts=40", "another pipeline, a budget"),
         ("tenuto run --run dark-mode --pipeline orchestrate", "drive a task that was led by hand so far"),
@@ -405,6 +418,7 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
     help="Agents share this work tree, or each parallel item gets its own; as the pipeline says otherwise.",
 )
 @click.option("--branch", is_flag=True, help="Work on a branch of its own, tenuto/RUN (a worktree run always does).")
+@click.option("--tree", is_flag=True, help="In a git work tree of its own, made for this run: .tenuto/runs/RUN.")
 @click.option(
     "--dirty",
     type=click.Choice(["refuse", "stash"]),
@@ -412,6 +426,7 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
     help="Changes that are not committed: refuse to start (so on a branch of its own), or stash them first.",
 )
 @click.option("--on", "place", default="", metavar="cluster[:POOL]", help=ON_HELP)
+@click.option("--wait/--no-wait", "waits", default=None, help=WAIT_HELP)
 @click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
 @click.option("--trust", "trusted", is_flag=True, help=TRUST_HELP)
 def run_(
@@ -430,8 +445,10 @@ def run_(
     no_input: str | None,
     kind: str | None,
     branch: bool,
+    tree: bool,
     dirty: str | None,
     place: str,
+    waits: bool | None,
     start_only: bool,
     trusted: bool,
 ) -> Answer:
@@ -446,34 +463,72 @@ def run_(
     if request is None:
         if roster is not None:
             refuse_early(workspace, goes_on)
-        _refuse_late({"--name": name, "--workspace": kind, "--branch": branch, "--dirty": dirty, "--on": place})
+        _refuse_late({"--name": name, "--workspace": kind, "--branch": branch})
+        _refuse_late({"--tree": tree, "--dirty": dirty, "--on": place})
         if not pipeline:
             _refuse_late({"--param": bool(param), "--params-file": params_file})
     chosen_pipeline = pipeline or (choose_pipeline(workspace, settings) if request is not None else "")
     params = params_of(workspace, chosen_pipeline, param, params_file) if chosen_pipeline else {}
+    switches, limits = switches_of(approval, switch), limits_of(limit)
     if existing is not None or at or (request is None and pipeline):
-        run_id = _take_over(
-            workspace,
-            existing or _current(workspace),
-            pipeline,
-            switches_of(approval, switch),
-            params,
-            limits_of(limit),
-            roster,
-            at,
-        )
+        known = existing or _current(workspace)
+        run_id = _take_over(workspace, known, pipeline, switches, params, limits, roster, at)
     elif request is None:
-        run_id = _keep_to(workspace, _current(workspace), limits_of(limit), switches_of(approval, switch))
+        run_id = _keep_to(workspace, _current(workspace), limits, switches)
     else:
-        if roster is not None:
-            _refuse_to_begin(workspace)
-        switches, limits = switches_of(approval, switch), limits_of(limit)
+        asked = New(request_of(request), chosen_pipeline, name, switches, params, limits)
         pool = _pool_of(workspace, place, kind)
-        where = ("worktree" if pool else kind or settings.get("workspace", ""), branch, dirty or "")
-        run_id = _begin(workspace, request, chosen_pipeline, name, switches, params, limits, roster, where, pool)
+        where = _place("worktree" if pool else kind or settings.get("workspace", ""), branch, tree, dirty or "")
+        run_id = _same_request(workspace, asked) or begin(workspace, asked, roster, where, pool=pool)[1]
+    workspace = home(workspace, run_id)
     if roster is None:
         return ended(workspace.load(run_id))
-    return drive(workspace, run_id, roster, no_input or "")
+    return drive(workspace, run_id, roster, no_input or "", waits)
+
+
+def _place(kind: str, branch: bool, tree: bool, dirty: str) -> Place:
+    from tenuto.engine.begin import Place
+
+    if tree and dirty:
+        message = "--tree leaves what is not committed where it is, and --dirty says what becomes of it"
+        raise BadInput("bad-usage", message, "tenuto run ... --tree, without --dirty")
+    return Place(kind, branch, dirty, "" if tree else None)
+
+
+def home(workspace: Workspace, run: str) -> Workspace:
+    """Where the run works: the tree that was made for it, or here."""
+    from tenuto.engine.gates import at_home
+
+    with suppress(NotFound):  # it is known by another name, or only lies in a folder so far
+        there = at_home(workspace, workspace.load(run))
+        if there is not workspace:
+            keep_open(there)
+            say(f"in its own tree: {there.root}")
+        return there
+    return workspace
+
+
+def request_of(word: str) -> str:
+    text = sys.stdin.read() if word == "-" else word
+    if not text.strip():
+        raise BadInput("no-request", "the request is empty", "tenuto run 'what you want'")
+    return text
+
+
+def _same_request(workspace: Workspace, asked: New) -> str:
+    """A run of this very request that has not ended, where a person says that they meant that one; "" otherwise."""
+    known = unfinished_of(workspace, workspace.secrets.text(asked.request), asked.pipeline)
+    if known is None:
+        return ""
+    run, driven = known
+    stands = f"run {run['id']} has this very request, and is {run['status']} ({driven['words']})"
+    if not typed.at_terminal():
+        say(f"note: {stands}; this is a new one")
+        status = f"tenuto status {run['id']}"
+        say(f"  try: {driven['command'] or status}   (for that one)")
+        return ""
+    say(stands)
+    return run["id"] if click.confirm("Go on with that one, instead of a new run?", default=True, err=True) else ""
 
 
 def _say_what_is_unchecked(workspace: Workspace, run: Run) -> None:
@@ -544,24 +599,38 @@ def _keep_to(workspace: Workspace, run_id: str, limits: Limits, switches: dict[s
     return run_id
 
 
-def _begin(
-    workspace: Workspace,
-    request: str,
-    pipeline: str,
-    name: str,
-    switches: dict[str, bool],
-    params: dict[str, object],
-    limits: Limits,
-    roster: Roster | None,
-    where: tuple[str, bool, str],
-    pool: str,
-) -> str:
-    from tenuto.engine.begin import Place, start
-    from tenuto.engine.rest import remember
+class New(NamedTuple):
+    """What a new run is asked for with."""
 
-    text = sys.stdin.read() if request == "-" else request
-    if not text.strip():
-        raise BadInput("no-request", "the request is empty", "tenuto run 'what you want'")
+    request: str
+    pipeline: str
+    name: str
+    switches: dict[str, bool]
+    params: dict[str, object]
+    limits: Limits
+    current: bool = True  # commands that name no run mean it from now on
+
+
+def begin(
+    workspace: Workspace,
+    asked: New,
+    roster: Roster | None,
+    where: Place,
+    then: Callable[[Turn, str], None] | None = None,
+    pool: str = "",
+) -> tuple[Workspace, str]:
+    """The run, and the workspace that it works in: this one, or the tree that is made for it."""
+    from tenuto.engine.begin import short, start
+    from tenuto.engine.many import own_tree
+    from tenuto.engine.rest import remember
+    from tenuto.files import git
+
+    here = workspace
+    _refuse_to_begin(here, where.own_tree is None and roster is not None)
+    if where.own_tree is not None:
+        workspace = own_tree.make(here, asked.name or short(here.secrets.text(asked.request)))
+        where = where._replace(own_tree=git.branch(here.root), run=workspace.root.rpartition("/")[2])
+        keep_open(workspace)
 
     def note(turn: Turn, new: str) -> None:
         from tenuto.cluster.driver import remember_pool
@@ -569,31 +638,40 @@ def _begin(
         remember(turn, new, roster)
         if pool:
             remember_pool(turn, new, pool)
+        if then is not None:
+            then(turn, new)
 
-    record = start(
-        workspace,
-        text,
-        pipeline,
-        switches=switches,
-        params=params,
-        limits=limits.run,
-        of_steps=limits.steps,
-        name=name,
-        roster=roster,
-        place=Place(*where),
-        then=note,
-    )
+    try:
+        record = start(
+            workspace,
+            asked.request,
+            asked.pipeline,
+            switches=asked.switches,
+            params=asked.params,
+            limits=asked.limits.run,
+            of_steps=asked.limits.steps,
+            name=asked.name,
+            roster=roster,
+            place=where,
+            then=note,
+            current=asked.current,
+        )
+    except BaseException:
+        if workspace is not here:
+            own_tree.discard(here, workspace.root)
+        raise
     _say_what_is_unchecked(workspace, record)
-    return run_view(record)["run"]
+    return workspace, run_view(record)["run"]
 
 
-def _refuse_to_begin(workspace: Workspace) -> None:
+def _refuse_to_begin(workspace: Workspace, drives_here: bool) -> None:
     """Before anything is recorded."""
     from tenuto.engine.boundary import refuse_beside
     from tenuto.workspace.guard import refuse_attempts
 
     refuse_attempts(workspace.caller, workspace.state, "begin a run")
-    refuse_beside(workspace, "")
+    if drives_here:
+        refuse_beside(workspace, "")
 
 
 def _pool_of(workspace: Workspace, place: str, kind: str | None) -> str:

@@ -20,7 +20,17 @@ from tenuto.entrypoints.cli.frame import (
     run_argument,
 )
 from tenuto.entrypoints.cli.look import ended, exit_status
-from tenuto.entrypoints.cli.run import LIMIT_HELP, TRUST_HELP, drive, limits_of, refuse_early, roster_of, trust_all
+from tenuto.entrypoints.cli.run import (
+    LIMIT_HELP,
+    TRUST_HELP,
+    WAIT_HELP,
+    drive,
+    home,
+    limits_of,
+    refuse_early,
+    roster_of,
+    trust_all,
+)
 from tenuto.entrypoints.cli.values import ask_feedback, at_terminal
 from tenuto.errors import BadInput
 from tenuto.show.runs import chosen
@@ -85,6 +95,7 @@ def release(run: str | None) -> Answer:
 @click.option("--limit", multiple=True, metavar="UNIT=N", help=LIMIT_HELP)
 @click.option("--now", is_flag=True, help="A parked run: do not wait for its time.")
 @click.option("--give-up", is_flag=True, help="Give up what was handed out (tenuto next) and never reported.")
+@click.option("--wait/--no-wait", "waits", default=None, help=WAIT_HELP)
 @click.option("--no-drive", is_flag=True, help="Only clear the pause; do not drive the run.")
 @click.option("--new-settings", is_flag=True, help="From here on with the commands that .tenuto/config.yaml has now.")
 @click.option("--trust", "trusted", is_flag=True, help=TRUST_HELP)
@@ -94,12 +105,14 @@ def resume(
     limit: tuple[str, ...],
     now: bool,
     give_up: bool,
+    waits: bool | None,
     no_drive: bool,
     new_settings: bool,
     trusted: bool,
 ) -> Answer:
     """Go on: after a pause, a crash, a decision."""
     from tenuto.engine.gates import command, take_settings
+    from tenuto.engine.many.own_tree import define_again
     from tenuto.workspace.settings import read_settings
 
     workspace = open_existing()
@@ -107,11 +120,13 @@ def resume(
     if not run_view(workspace.load(run_id))["is_bound"]:
         return _resume_by_hand(workspace, run_id)
     trust_all(workspace, "resume", trusted)
+    workspace = home(workspace, run_id)
     settings = read_settings(workspace.root)
     roster, limits = None if no_drive else roster_of(workspace, settings, agent, (), run_id), limits_of(limit)
     if roster is not None:
         refuse_early(workspace, run_id, settings if new_settings else None, give_up)
     if new_settings:
+        define_again(workspace, workspace.load(run_id))
         take_settings(workspace, run_id)
     if give_up:
         from tenuto.engine.guided import give_up as lose
@@ -132,7 +147,7 @@ def resume(
         command(workspace, run_id, {"do": "Resume", "decision": "retry", "early": now})
     if roster is None:
         return ended(workspace.load(run_id))
-    return drive(workspace, run_id, roster)
+    return drive(workspace, run_id, roster, waits=waits)
 
 
 def _resume_by_hand(workspace: Workspace, run: str) -> Answer:
@@ -161,7 +176,7 @@ def cancel(run: str | None, reason: str) -> Answer:
             "no-run-named", "a run is cancelled for good: say which one", f"tenuto cancel {known}", run=known
         )
     name = chosen(workspace, run)
-    return _standing(end(workspace, name, reason, engine_for(workspace, name)))
+    return _standing(end(home(workspace, name), name, reason, engine_for(workspace, name)))
 
 
 @click.command("retry", cls=Command, examples=[("tenuto retry dark-mode design", "from there on again")])
@@ -210,6 +225,7 @@ def _decide(
 
     workspace = open_existing()
     run_id = chosen(workspace, run)
+    workspace = home(workspace, run_id)
     before = workspace.load(run_id)
     waiting = waiting_of(before)
     answers = _answers(waiting, words, file) if decision == "approve" else {}

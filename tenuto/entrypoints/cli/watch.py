@@ -30,9 +30,10 @@ from tenuto.entrypoints.cli.frame import (
     run_argument,
 )
 from tenuto.entrypoints.cli.look import ended
-from tenuto.entrypoints.cli.terminal import COLOURS, Heading, Part, Table, say
+from tenuto.entrypoints.cli.terminal import COLOURS, Heading, Part, Table, say, when
 from tenuto.errors import NotFound
 from tenuto.show.attempts import LogFile, LogKind, log_after, log_files
+from tenuto.show.inbox import driven_view
 from tenuto.show.measures import number, span
 from tenuto.show.picture import MARKS, PLAIN_MARKS, Line, picture
 from tenuto.show.runs import ProgressLines, attempts_of, chosen, pipeline_in
@@ -78,8 +79,10 @@ def watch(run: str | None) -> Answer:
             record = until_rest(workspace, name, None, _pause)
     else:
         record = until_rest(workspace, name, ProgressLines(workspace, name), _pause)
-    if run_view(record)["phase"] == "under_way":
-        say("nobody drives this run at the moment: tenuto run goes on with it")
+    view = run_view(record)
+    driven = driven_view(workspace, name, view["status"], view["driver"])
+    if view["phase"] == "under_way" and driven["command"]:
+        say(f"{driven['words']}; try: {driven['command']}")
     return ended(record)
 
 
@@ -94,16 +97,16 @@ def until_rest(workspace: Workspace, name: str, lines: ProgressLines | None, res
         for line in lines.lines() if lines else ():
             say(line)
         view = run_view(record)
-        if not is_driven or not (view["phase"] == "under_way" or view["in_flight"]):
+        goes_on = view["phase"] == "under_way" or view["in_flight"] or view["status"] == "parked"
+        if not is_driven or not goes_on:
             return record
         rest()
 
 
 def is_followed(workspace: Workspace, name: str) -> bool:
-    """Somebody moves it: an engine, a person by hand, or another orchestrator."""
-    from tenuto.engine.rest import is_driven
-
-    return run_view(workspace.load(name))["driver"] != "engine" or is_driven(workspace, name)
+    """Somebody moves it: an engine, one that waits for its time, a person by hand, or another orchestrator."""
+    view = run_view(workspace.load(name))
+    return driven_view(workspace, name, view["status"], view["driver"])["by"] not in ("nobody", "parked")
 
 
 # ---- while a command drives
@@ -132,6 +135,11 @@ class Plain:
     def asking(self, ask: Ask) -> Ask:
         return ask
 
+    def waiting(self, run: Run) -> None:
+        waiting = run_view(run)["waiting"]
+        until = waiting["until"] if waiting else ""
+        say(f"{self._lines.name} is parked, and goes on at {when(until)}; this waits for it")
+
 
 class Moving:
     """The picture, drawn again by a thread that looks at the journal through a connection of its own."""
@@ -148,6 +156,9 @@ class Moving:
 
     def on_turn(self, run: Run, fresh: list[str]) -> None:
         pass
+
+    def waiting(self, run: Run) -> None:
+        """The picture says until when."""
 
     def asking(self, ask: Ask) -> Ask:
         """A question is asked on a still screen."""

@@ -373,7 +373,7 @@ def _for_a_person(waiting: Waiting, name: str) -> Record:
             how = f"tenuto answer {name} 'their answer'"
             return {"kind": "question", "reason": waiting["reason"], "how": how}
         case "time":
-            how = f"it goes on by itself after {waiting['until']}: call next then"
+            how = f"after {waiting['until']}: call next; an engine's run: tenuto resume {name} --wait"
             return {"kind": "parked", "reason": waiting["reason"], "how": how}
         case "blocked":
             reason = f"{waiting['reason']} {', '.join(waiting['missing'])}".strip()

@@ -49,8 +49,9 @@ class Repository:
         git.commit(root, ["a.txt"], "third")
         git.ask(root, *git.author(root), "merge", "--no-ff", "--no-verify", "--quiet", "-m", "both", "main")
         git.ask(root, "merge", "--abort")
-        git.make_place_for_trees(root)
-        git.tell(root, "worktree", "add", "--quiet", "-B", "tree", f"{root}-tree", base)
+        git.add_tree(root, f"{root}-tree", "-B", "tree", base)
+        own = f"{self.root}/.git/worktrees/{self.root.name}-tree"
+        assert (Path(f"{root}-tree") / ".git").read_text() == f"gitdir: {own}\n", "and not what ends with this process"
         assert git.branch(f"{root}-tree") == "tree"
         (Path(f"{root}-tree") / "b.txt").write_text("four\n")
         assert git.commit(f"{root}-tree", ["b.txt"], "in a tree")
