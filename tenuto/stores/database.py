@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from tenuto.ports import Finding
     from tenuto.stores.journal import PassageIndex
+
+    Fetched = Any  # a row as a database gives it, or None: what a column holds is looked at before it is used
 else:
 
     def _import_lean() -> None:
@@ -88,7 +90,7 @@ class Connection(_sqlite3.Connection):
 
         return search
 
-    def each(self, query: str, values: Sequence[object] = (), /) -> Iterator[Any]:
+    def each(self, query: str, values: Sequence[object] = (), /) -> Iterator[Fetched]:
         """The rows of a long answer, which is never in memory as a whole."""
         return iter(self.execute(query, values))
 

@@ -14,7 +14,7 @@ from psycopg import pq
 from tenuto.errors import Conflict, Damaged, NotFound, Refused, SchemaSkew, TenutoError, Unwritable
 
 if TYPE_CHECKING:
-    from typing import Any
+    from tenuto.stores.postgres.link import Row
 
 _DOCTOR = "tenuto doctor"
 _INIT = "whoever owns the database sets it up: tenuto cluster init ADDRESS --project NAME"
@@ -124,7 +124,7 @@ def moved(address: str, where: str) -> Refused:
     )
 
 
-def is_cut_off(connection: psycopg.Connection[Any]) -> bool:
+def is_cut_off(connection: psycopg.Connection[Row]) -> bool:
     return connection.pgconn.status != pq.ConnStatus.OK
 
 

@@ -6,7 +6,7 @@ Nothing that a driver may not see is needed: where a role must not look, that is
 from __future__ import annotations
 
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tenuto.ports import Check
+    from tenuto.stores.database import Fetched
     from tenuto.stores.postgres.journal import PostgresJournal
     from tenuto.stores.postgres.link import Link
     from tenuto.stores.postgres.schema import Project
@@ -49,7 +50,7 @@ def _check(status: str, name: str, message: str, fix: str = "", code: str = "") 
     return {"status": status, "name": name, "message": message, "fix": fix, "code": code}
 
 
-def _row(link: Link, query: str) -> Any:
+def _row(link: Link, query: str) -> Fetched:
     return link.execute(query).fetchone()
 
 

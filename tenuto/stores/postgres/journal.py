@@ -22,7 +22,7 @@ import fcntl
 import os
 from _thread import RLock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.records.run import Json, Run
     from tenuto.ports import Check
+    from tenuto.stores.database import Fetched
 
 _STILL_SECONDS = 15  # then whoever stands still inside a turn is cut off
 _JUDGE_SECONDS = 60.0  # a server that restarts is waited for that long to judge a COMMIT
@@ -93,7 +94,7 @@ class PostgresJournal:
             self._link.close()
             self._link = None
 
-    def first(self, statements: list[str]) -> list[Any]:
+    def first(self, statements: list[str]) -> list[Fetched]:
         """A first message: on a connection that the server closed meanwhile, it is sent once more."""
         link = self.link()
         known = link.trips > 0

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from tenuto.ports import Finding
+    from tenuto.stores.database import Fetched
     from tenuto.stores.journal import PassageIndex
 
-Rows = list[tuple[Any, ...]]  # as a database gives them: what each column holds is looked at before it is used
+Row = tuple[Any, ...]  # as a database gives it: what each column holds is looked at before it is used
+Rows = list[Row]
 Question = tuple[str, tuple[object, ...]]
 
 _LARGEST_MESSAGE = 4 << 20  # of writes that wait
@@ -48,7 +50,7 @@ class Answer:
         self._rows = rows
         self._at = 0
 
-    def fetchone(self) -> Any:
+    def fetchone(self) -> Fetched:
         found = self.fetchmany(1)
         return found[0] if found else None
 
@@ -60,7 +62,7 @@ class Answer:
         self._at += len(found)
         return found
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.fetchall())
 
 
@@ -72,7 +74,7 @@ class Link:
     NotStorable: ClassVar[tuple[type[Exception], ...]] = (DataError, ProgrammingError)
     body_as_bytes: ClassVar[str] = "convert_to(body, 'UTF8')"
 
-    def __init__(self, connection: psycopg.Connection[Any], address: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], address: str) -> None:
         self.connection = connection
         self.address = address
         self.trips = 0  # messages so far
@@ -102,7 +104,7 @@ class Link:
         for row in rows:
             self._write(query, self.spell(query, row))
 
-    def each(self, query: str, values: Sequence[object] = (), /) -> Iterator[Any]:
+    def each(self, query: str, values: Sequence[object] = (), /) -> Iterator[Row]:
         """The rows of a long answer, which is never in memory as a whole. Inside a transaction."""
         self.send([])
         try:
@@ -186,7 +188,7 @@ class Link:
         self.connection.close()
 
 
-def _rows_of(cursor: psycopg.Cursor[Any]) -> Rows:
+def _rows_of(cursor: psycopg.Cursor[Row]) -> Rows:
     if cursor.description is None:
         return []
     return [_as_written(row) for row in cursor.fetchall()]
@@ -218,7 +220,7 @@ def _storable(value: object) -> object:
     return value
 
 
-def _as_written(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _as_written(row: Row) -> Row:
     for value in row:
         if type(value) is str and _ESCAPE in value:
             return tuple(_unescaped(cell) if type(cell) is str else cell for cell in row)

@@ -27,7 +27,8 @@ from tenuto.stores.postgres.faults import fault, newer_schema, older_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
+
+    from tenuto.stores.postgres.link import Row
 
 TURNS_KEPT = 1000
 _SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
@@ -150,7 +151,7 @@ def check_version(found: int, address: str, part: Part = JOURNAL) -> None:
 
 
 def set_up(
-    connection: psycopg.Connection[Any], project: Project, address: str, parts: Sequence[Part] = (JOURNAL,)
+    connection: psycopg.Connection[Row], project: Project, address: str, parts: Sequence[Part] = (JOURNAL,)
 ) -> list[str]:
     """By its owner: make the schema and its roles, or bring them up to date. What was done, in words.
 
@@ -162,10 +163,10 @@ def set_up(
         raise fault(error, address) from error
 
 
-def _set_up(connection: psycopg.Connection[Any], project: Project, address: str, parts: Sequence[Part]) -> list[str]:
+def _set_up(connection: psycopg.Connection[Row], project: Project, address: str, parts: Sequence[Part]) -> list[str]:
     done: list[str] = []
 
-    def run(statement: str) -> psycopg.Cursor[Any]:
+    def run(statement: str) -> psycopg.Cursor[Row]:
         return connection.execute(statement.encode())
 
     (encoding,) = run("SHOW server_encoding").fetchone() or ("",)
@@ -189,7 +190,7 @@ def _set_up(connection: psycopg.Connection[Any], project: Project, address: str,
     return done
 
 
-def _migrate(connection: psycopg.Connection[Any], project: Project, address: str, part: Part) -> list[str]:
+def _migrate(connection: psycopg.Connection[Row], project: Project, address: str, part: Part) -> list[str]:
     """Each step is one transaction, so a crash leaves a whole version."""
     done: list[str] = []
     while True:

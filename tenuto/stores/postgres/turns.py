@@ -28,7 +28,6 @@ from tenuto.stores.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from tenuto.core.records.events import Event, RepoEvent
     from tenuto.core.records.run import Repo, Run
@@ -216,7 +215,7 @@ class PostgresTransaction(TableTransaction):
     def large(self, sha: str) -> Iterator[bytes]:
         return large(self._db, sha)
 
-    def _refuse_keys(self, run: str, keys: list[Any]) -> None:
+    def _refuse_keys(self, run: str, keys: list[str]) -> None:
         """What is written waits for the COMMIT: a key that is there already has to be seen before."""
         twice = len(set(keys)) < len(keys)
         if twice or any(self.has_key(run, key) for key in keys):
