@@ -317,6 +317,9 @@ class Journal(Protocol):
     def files(self) -> list[str]:
         """The store's own files on this machine, for a search through their bytes."""
 
+    def logins(self) -> list[str]:
+        """Files on this machine that let whoever can read one write to the journal: passwords, private keys."""
+
     def erase(self) -> None:
         """Under the lock, outside a transaction: nothing that was deleted is left in the store's files."""
 

@@ -67,12 +67,17 @@ NAMESPACE = "tenuto-gate"
 _PROBE = r"""
 export LC_ALL=C
 say() { echo "open $1"; exit 0; }
-for path in "$1" "$1-wal" "$1-shm" "$2" "$2/trust-mark" "$3"; do
+journal=$1 state=$2 trusted=$3
+shift 3
+for path in "$@"; do
+  [ -r "$path" ] && say "$path can be read, which opens the journal"
+done
+for path in "$journal" "$journal-wal" "$journal-shm" "$state" "$state/trust-mark" "$trusted"; do
   [ -e "$path" ] || continue
   [ -w "$path" ] && say "$path can be written"
   touch -c -r "$path" "$path" 2>/dev/null && say "$path can be made writable"
 done
-folder=$2
+folder=$state
 while [ ! -e "$folder" ] && [ -n "$folder" ]; do folder=${folder%/*}; done
 [ -w "${folder:-/}" ] && say "${folder:-/} can be written"
 while [ -n "$folder" ]; do
@@ -381,7 +386,9 @@ def refuse_open(workspace: Workspace, level: str, settings: Settings) -> None:
     hint = "isolation: [setpriv, --reuid=agent, --regid=agent, --clear-groups, --]   in .tenuto/config.yaml"
     if not words:
         raise Refused("not-isolated", "agents are to be isolated, and `isolation` does not say how", hint)
-    probe = ["/bin/sh", "-c", _PROBE, "sh", workspace.journal.location, workspace.state, trust.folder()]
+    journal = workspace.journal
+    places = [journal.location, workspace.state, trust.folder(), *journal.logins()]
+    probe = ["/bin/sh", "-c", _PROBE, "sh", *places]
     try:
         done = subprocess.run([*words, *probe], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except OSError as error:

@@ -90,6 +90,9 @@ class SqliteJournal:
         beside = (f"{self.directory}/{name}" for name in ("lock", "queue"))
         return [self.location, self.location + "-wal", self.location + "-shm", *beside]
 
+    def logins(self) -> list[str]:
+        return []
+
     def write(self) -> Writing:
         return Writing(self)
 

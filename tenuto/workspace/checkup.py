@@ -425,9 +425,9 @@ def diagnose(workspace: Workspace) -> list[Check]:
 
 
 def _check_gates(workspace: Workspace) -> Iterator[Check]:
-    if not workspace.journal.exists():
-        return
     try:
+        if not workspace.journal.exists():
+            return
         with workspace.journal.read() as reader:
             passed_on = reader.load_repo()["settings"].get(PASSED_ON)
     except TenutoError:

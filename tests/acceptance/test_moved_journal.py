@@ -14,6 +14,7 @@ import pytest
 
 import tenuto
 from tenuto.encoding import dumps, loads
+from tenuto.engine.gates import refuse_open
 from tenuto.errors import Refused, SchemaSkew
 from tenuto.stores import journal_exists, open_journal
 from tenuto.stores import moving as moves
@@ -256,6 +257,56 @@ def test_no_password_is_written_down(filled: Path, address: str) -> None:
     refused = run(filled, "move", "--to", "postgresql://ada:hunter2hunter2@localhost/x", "--project", "x")
     assert refused.returncode == 2 and "hunter2" not in refused.stdout + refused.stderr
     assert not (filled / ".git/tenuto/where").exists()
+
+
+def test_agents_that_could_read_a_login_are_not_isolated(
+    filled: Path, address: str, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A password in .pgpass opens the journal, however well its folder is shut."""
+    assert run(filled, "move", "--to", address, "--project", project).returncode == 0
+    passwords = tmp_path / "pgpass"
+    passwords.write_text("*:*:*:ada:hunter2hunter2\n")
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    workspace = tenuto.open(".")
+    assert workspace.journal.logins() == [str(passwords)]
+    with pytest.raises(Refused, match="pgpass can be read") as refused:
+        refuse_open(workspace, "isolated", {"isolation": ["env"]})
+    assert refused.value.code == "not-isolated"
+
+
+def test_a_server_that_is_away_is_named_by_every_command_and_by_doctor_among_its_checks(
+    filled: Path, address: str, project: str
+) -> None:
+    assert run(filled, "move", "--to", address, "--project", project).returncode == 0
+    where = filled / ".git/tenuto/where"
+    where.write_text(where.read_text().replace("tenuto-pg-", "tenuto-no-"))
+    for words in (["list"], ["status"], ["verify"], ["context", "SUMMARY"], ["move", "--back"]):
+        away = run(filled, *words)
+        assert away.returncode == 1 and "cannot be reached" in away.stdout + away.stderr, words
+    doctor = run(filled, "doctor")
+    assert doctor.returncode == 1 and "cannot be reached" in doctor.stdout and "git" in doctor.stdout
+
+
+def test_a_leaked_secret_in_a_large_file_that_another_checkout_stored_is_forgotten(
+    filled: Path, address: str, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "hunter2hunter2"
+    assert run(filled, "move", "--to", address, "--project", project).returncode == 0
+    workspace = tenuto.open(".")
+    with workspace.turn() as turn:
+        turn.store("dark-mode", "dump", "docs/dump.bin", b"x" * (1 << 20) + secret.encode() + b"y" * (1 << 20))
+    workspace.journal.close()
+    other = tmp_path / "elsewhere" / "shop"
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    assert run(other, "join", address, "--project", project).returncode == 0
+    forgotten = run(other, "forget", secret)
+    assert forgotten.returncode == 0, forgotten.stderr
+    assert run(other, "verify").returncode == 0
+    journal = open_journal(f"{other}/.git/tenuto")
+    with journal.read() as reader:
+        for sha in reader.large_contents():
+            assert secret.encode() not in b"".join(reader.large(sha))
+    journal.close()
 
 
 def test_doctor_looks_at_the_database(filled: Path, address: str, project: str) -> None:

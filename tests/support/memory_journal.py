@@ -144,6 +144,9 @@ class MemoryJournal:
         count = len(self.tables.summaries)
         yield {"status": "ok", "name": "journal", "message": f"{count} runs in memory", "fix": "", "code": ""}
 
+    def logins(self) -> list[str]:
+        return []
+
     def files(self) -> list[str]:
         return []
 

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 SCHEMES = ("postgresql://", "postgres://")
 _LOOPBACK = ("localhost", "127.", "::1")
-_VARIABLES = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
+_VARIABLES = {
+    "host": "PGHOST",
+    "hostaddr": "PGHOSTADDR",
+    "sslmode": "PGSSLMODE",
+    "sslrootcert": "PGSSLROOTCERT",
+    "passfile": "PGPASSFILE",
+    "sslkey": "PGSSLKEY",
+}
 # A connection over a network that hears nothing is given up after half a minute: no look and no turn waits for ever.
 _PATIENCE = {
     "connect_timeout": "10",
@@ -70,6 +77,15 @@ def connection_words(address: str) -> str:
     if len(_hosts(found)) > 1 and "target_session_attrs" not in found:
         more["target_session_attrs"] = "read-write"
     return make_conninfo(address, **more)
+
+
+def logins(address: str) -> list[str]:
+    """The files that libpq would log in with, where they are there."""
+    found = _parsed(address)
+    named = [_of(found, name) for name in ("passfile", "sslkey")]
+    usual = [os.environ.get("PGPASSFILE", "~/.pgpass"), "~/.postgresql/postgresql.key"]
+    paths = [os.path.expanduser(path) for path in (*named, *usual) if path]
+    return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 
 def _parsed(address: str) -> dict[str, str]:

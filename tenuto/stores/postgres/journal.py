@@ -28,7 +28,7 @@ import psycopg
 
 from tenuto.errors import Conflict, TenutoError
 from tenuto.stores.journal import MOVED, Writing, stand_in_line
-from tenuto.stores.postgres.address import connection_words, shown
+from tenuto.stores.postgres.address import connection_words, logins, shown
 from tenuto.stores.postgres.faults import cut_off, fault, moved, unknown_outcome, unreachable
 from tenuto.stores.postgres.link import Link
 from tenuto.stores.postgres.schema import CONTENT, FIND_VERSION, TURNS_KEPT, check_version, project_named
@@ -337,6 +337,9 @@ class PostgresJournal:
 
     def files(self) -> list[str]:
         return [f"{self.directory}/{name}" for name in ("lock", "queue")]
+
+    def logins(self) -> list[str]:
+        return logins(self.address)
 
     def erase(self) -> None:
         from tenuto.stores.postgres.health import erase
