@@ -3,6 +3,8 @@
     figures_view(workspace)          totals, and by pipeline and week, from the summaries of all runs; by role and
                                      agent, with retries and waiting for people, from the latest runs, read whole
     figures_csv(workspace)           a line for each run, for a spreadsheet
+    costs_view(workspace, by, since) what attempts of all runs have used, by day, week, pipeline, role, model, ...
+    costs_csv(view)                  the same, for a spreadsheet
     compare_view(workspace, a, b)    two runs side by side
     replay_view(workspace, run, ...) a run against a pipeline as its file is now (engine/replay.py)
     fork_view(workspace, run, step)  what a fork there would take over, and what would be done again
@@ -22,14 +24,15 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from tenuto.core.budget import fewest, worst_case
 from tenuto.core.parts import is_refuted
 from tenuto.core.status import WELL
-from tenuto.core.times import between
-from tenuto.errors import TenutoError
+from tenuto.core.times import between, iso, milliseconds
+from tenuto.errors import TenutoError, assert_never
 from tenuto.metrics import Forecast, figures, forecast, history
+from tenuto.show.inbox import LeftView, budget_view
 from tenuto.show.measures import amount
 from tenuto.show.runs import listed_run, load, past_runs, recorded
 from tenuto.show.views import run_view
@@ -255,6 +258,117 @@ def figures_csv(workspace: Workspace) -> str:
 
 def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+# ---- what was spent
+
+CostsBy = Literal["day", "week", "pipeline", "role", "agent", "model", "run"]
+BY: tuple[CostsBy, ...] = ("week", "day", "pipeline", "role", "agent", "model", "run")
+
+
+class CostView(TypedDict):
+    name: str  # "": nobody said it
+    runs: int
+    attempts: int
+    unreported: int  # of these, attempts whose agent did not say what they cost
+    micro_usd: float | None  # None: none of them said it
+    tokens: float | None
+    ms: int
+
+
+class CostsView(TypedDict):
+    by: CostsBy
+    since: str
+    zone: str  # that a day and a week are meant in
+    rows: list[CostView]  # days and weeks: the newest first; else the dearest first
+    all: CostView
+    budget: list[LeftView]  # what all runs together may use, and have used
+
+
+def costs_view(workspace: Workspace, by: CostsBy = "week", since: str = "") -> CostsView:
+    """Of every attempt that has ended since that day, in every run. An attempt counts in the day in which it ended, as
+    the budget of a day has it."""
+    from tenuto.engine.many.timetable import offset_of, zone_name
+    from tenuto.workspace.settings import read_settings
+
+    zone = read_settings(workspace.root, workspace.state).get("zone", "")
+    offset = offset_of(zone)
+
+    def day_of(at: str | None) -> str:
+        then = milliseconds(at) or 0
+        return iso(then + offset(then))[:10]
+
+    found: dict[str, list[tuple[str, Attempt]]] = {}
+    for run in past_runs(workspace, -1):
+        for attempt in run["attempts"].values():
+            day = day_of(attempt["ended_at"]) if attempt["ended_at"] else ""
+            if day and day >= since:
+                found.setdefault(_kind_of_cost(by, run, attempt, day), []).append((run["id"], attempt))
+    rows = [_cost(name, mine) for name, mine in found.items()]
+    if by in ("day", "week"):
+        rows.sort(key=lambda one: one["name"], reverse=True)
+    else:
+        rows.sort(key=lambda one: (-(one["micro_usd"] or 0), -(one["tokens"] or 0), one["name"]))
+    return {
+        "by": by,
+        "since": since,
+        "zone": zone_name(zone),
+        "rows": rows,
+        "all": _cost("", [one for mine in found.values() for one in mine]),
+        "budget": budget_view(workspace) if workspace.journal.exists() else [],
+    }
+
+
+def _kind_of_cost(by: CostsBy, run: Run, attempt: Attempt, day: str) -> str:
+    match by:
+        case "day":
+            return day
+        case "week":
+            return _week(day)
+        case "pipeline":
+            return run["pipeline"]["name"]
+        case "role":
+            return attempt["role"]
+        case "agent":
+            return attempt["agent"]
+        case "model":
+            return _model(attempt)
+        case "run":
+            return run["id"]
+        case unknown:
+            assert_never(unknown)
+
+
+def _model(attempt: Attempt) -> str:
+    """As it was asked for, in the agent's spelling; "": its program chose one."""
+    words = attempt["agent"].replace(":", ",").split(",")
+    return next((word.removeprefix("model=") for word in words if word.startswith("model=")), "")
+
+
+def _cost(name: str, mine: Sequence[tuple[str, Attempt]]) -> CostView:
+    attempts = [attempt for _, attempt in mine]
+    reported = [_used(attempt, "micro_usd") for attempt in attempts]
+    return {
+        "name": name,
+        "runs": len(dict.fromkeys(run for run, _ in mine)),
+        "attempts": len(attempts),
+        "unreported": sum(1 for one in reported if one is None),
+        "micro_usd": _sum(reported),
+        "tokens": _sum([_used(attempt, "tokens") for attempt in attempts]),
+        "ms": sum(between(one["started_at"], one["ended_at"]) for one in attempts),
+    }
+
+
+def costs_csv(view: CostsView) -> str:
+    """What is not known is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow((view["by"], "runs", "attempts", "unreported", "micro_usd", "tokens", "ms"))
+    for one in view["rows"]:
+        known = (one["micro_usd"], one["tokens"])
+        cells = ("" if value is None else value for value in known)
+        writer.writerow([_cell(one["name"]), one["runs"], one["attempts"], one["unreported"], *cells, one["ms"]])
+    return text.getvalue()
 
 
 # ---- two runs, or two ways of one

@@ -71,6 +71,7 @@ class InboxEntry(TypedDict):
     needs: Need | None
     waits: Waits | None
     driven: DrivenView
+    tree: str  # the work tree that it works in; empty: it has ended, or the tree is gone
     progress: Progress | None
     figures: RunFigures | None  # None: not known of this run
     error: str
@@ -203,10 +204,15 @@ def _entry(workspace: Workspace, summary: RunSummary, needs: Need | None = None)
         "needs": needs or _need(summary["status"], waits, driven, workspace.clock()),
         "waits": waits,
         "driven": driven,
+        "tree": _tree_of(workspace, summary["open_in"]),
         "progress": summary.get("progress"),
         "figures": summary.get("figures"),
         "error": summary.get("error", ""),
     }
+
+
+def _tree_of(workspace: Workspace, tree: str | None) -> str:
+    return (workspace.root_of(tree) or "") if tree is not None else ""
 
 
 def _need(status: Status, waits: Waits | None, driven: DrivenView, now: str) -> Need | None:

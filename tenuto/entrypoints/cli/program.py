@@ -85,7 +85,7 @@ def _mcp() -> Commands:
 def _queue() -> Commands:
     from tenuto.entrypoints.cli import queue
 
-    return {"queue": queue.queue, "up": queue.up}
+    return {"queue": queue.queue, "up": queue.up, "runs": queue.runs, "costs": queue.costs}
 
 
 def _look() -> Commands:
@@ -234,12 +234,14 @@ SECTIONS: dict[str, dict[str, Row]] = {
     },
     "Look": {
         "list": Row(_look, "Runs, newest first."),
+        "runs": Row(_queue, "All runs at a glance: what needs you, who drives what, in which tree."),
         "status": Row(_status, "Where a run stands and what it waits for."),
         "watch": Row(_watch, "A run while it goes on, until it ends or waits for you."),
         "ui": Row(_ui, "See every run in a browser, and decide there."),
         "page": Row(_page, "A run as one file, for a pull request."),
         "history": Row(_look, "What happened in a run, when, by whom."),
         "metrics": Row(_metrics, "How long, what was saved, what was repeated, what it cost."),
+        "costs": Row(_queue, "What all runs have cost, by week, pipeline, role, agent, model."),
         "logs": Row(_logs, "What agents were told and what they said."),
         "artifacts": Row(_look, "What a run has made, and which attempt made it."),
         "memory": Row(_look, "What a run remembers, and what the project does."),

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tenuto.core.times import between, milliseconds
 from tenuto.encoding import escape_terminal
 from tenuto.entrypoints.cli import run as running
 from tenuto.entrypoints.cli.frame import Answer, Command, Group, open_existing, open_here
-from tenuto.entrypoints.cli.terminal import Part, Table, counted, say, when
+from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted, say, when
 from tenuto.errors import BadInput, Refused, TenutoError
 from tenuto.hooks.sessions import START
-from tenuto.show.inbox import EntryView, QueueView, queue_view
-from tenuto.show.measures import amount
+from tenuto.show.figures import BY, CostsBy, CostsView, CostView, costs_csv, costs_view
+from tenuto.show.inbox import EntryView, InboxEntry, InboxView, QueueView, inbox_view, queue_view
+from tenuto.show.measures import amount, number, span
 
 if TYPE_CHECKING:
     from tenuto.core.records.run import ParamValue, QueueEntry, Wanted
@@ -376,3 +378,104 @@ def _unit(kind: str, root: str) -> str:
         return _SYSTEMD.format(root=root, command=command, path=path)
     log = shlex.quote(f"{root}/.git/tenuto/up.log" if os.path.isdir(f"{root}/.git") else f"{root}/.tenuto/up.log")
     return _CRON.format(root=shlex.quote(root), command=command, path=path, log=log)
+
+
+# ---- all runs, and what they cost --------------------------------------------
+
+
+@click.command(
+    "runs",
+    cls=Command,
+    examples=[
+        ("tenuto runs", "what needs you, what is under way, in which tree, driven by whom, at what cost"),
+        ("tenuto runs --all", "and what has ended"),
+    ],
+)
+@click.option("--all", "ended", is_flag=True, help="The latest that have ended, too.")
+def runs(ended: bool) -> Answer:
+    """All runs of this repository and of its trees at a glance: what needs you first."""
+    workspace = open_here()
+    view = inbox_view(workspace)
+    return Answer(view, _glance(workspace, view, ended))
+
+
+def _glance(workspace: Workspace, view: InboxView, ended: bool) -> Iterator[Part]:
+    now = workspace.clock()
+    groups = [("needs you", view["needs_you"]), ("under way", view["under_way"])]
+    groups += [("ended", view["recent"])] if ended else []
+    shown = [(title, entries) for title, entries in groups if entries]
+    if not shown:
+        yield "no run waits or is under way" if view["recent"] else "no runs here"
+    for title, entries in shown:
+        if title != shown[0][0]:
+            yield ""
+        yield Heading(f"{title}: {counted(len(entries), 'run')}")
+        yield Table(
+            ("RUN", "STATUS", "STEP", "DRIVEN", "TREE", "COST", "AGE", "WAITS FOR"),
+            [_entry_row(workspace, one, now) for one in entries],
+        )
+        for one in entries:
+            if one["driven"]["command"]:
+                yield f"  try: {one['driven']['command']}"
+
+
+def _entry_row(workspace: Workspace, one: InboxEntry, now: str) -> tuple[str, ...]:
+    figures = one["figures"]
+    cost = amount("micro_usd", figures["micro_usd"]) if figures and figures["micro_usd"] is not None else "-"
+    waits = one["waits"]["text"] if one["waits"] else one["error"]
+    tree = one["tree"] or "-"
+    shown = os.path.relpath(tree, workspace.root) if tree != "-" else tree
+    age = span(between(one["created_at"], now))
+    return (
+        one["run"],
+        one["status"],
+        one["position"] or "-",
+        one["driven"]["by"],
+        shown,
+        cost,
+        age,
+        _short(waits) or "-",
+    )
+
+
+@click.command(
+    "costs",
+    cls=Command,
+    examples=[
+        ("tenuto costs", "by week, and what is left of the budget of all runs"),
+        ("tenuto costs --by model --since 2026-11-01", "by model, from that day on"),
+        ("tenuto costs --by day --csv > costs.csv", "for a spreadsheet"),
+    ],
+)
+@click.option("--by", type=click.Choice(BY), default="week", help="What a line stands for.")
+@click.option("--since", default="", metavar="DAY", help="Only what ended on this day or later: 2026-11-01.")
+@click.option("--csv", "as_csv", is_flag=True, help="For a spreadsheet.")
+def costs(by: CostsBy, since: str, as_csv: bool) -> Answer:
+    """What all runs have cost, by what their agents' programs have reported."""
+    if since and (milliseconds(f"{since}T00:00:00Z") is None or len(since) != len("2026-11-01")):
+        raise BadInput("bad-day", f"'{since}' is no day", "--since 2026-11-01")
+    view = costs_view(open_here(), by, since)
+    return Answer(view, _costs(view), raw=costs_csv(view).encode() if as_csv else None)
+
+
+def _costs(view: CostsView) -> Iterator[Part]:
+    if not view["rows"]:
+        yield "no attempt has ended" + (f" since {view['since']}" if view["since"] else "")
+    else:
+        heads = (view["by"].upper(), "COST", "TOKENS", "RUNS", "ATTEMPTS", "UNREPORTED", "TIME")
+        rows = [_cost_row(one, one["name"] or "(not said)") for one in view["rows"]]
+        yield Table(heads, [*rows, _cost_row(view["all"], "all")])
+        if view["all"]["unreported"]:
+            yield "unreported: attempts whose agent did not say what they cost; nothing is counted for them"
+        if view["by"] in ("day", "week"):
+            yield f"days are meant in {view['zone']}"
+    for left in view["budget"]:
+        of = "in all" if left["span"] == "ever" else "today"
+        used = amount(left["unit"], left["used"])
+        yield f"budget {of}: {used} used or promised of {amount(left['unit'], left['limit'])}"
+
+
+def _cost_row(one: CostView, name: str) -> tuple[str, ...]:
+    money = amount("micro_usd", one["micro_usd"]) if one["micro_usd"] is not None else "-"
+    tokens = number(one["tokens"]) if one["tokens"] is not None else "-"
+    return name, money, tokens, str(one["runs"]), str(one["attempts"]), str(one["unreported"]), span(one["ms"])
