@@ -173,6 +173,11 @@ def in_words(short: Shortage) -> str:
     return f"{who} may use {short['limit']} {noun}: {short['held']} are used or promised{more}"
 
 
+def money(micro_usd: float) -> str:
+    dollars = micro_usd / 1_000_000
+    return f"${dollars:,.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+
+
 def limit_name(short: Shortage) -> str:
     """As it is given on the command line: attempts, or attempts@design."""
     return f"{short['unit']}@{short['step']}" if short["step"] else short["unit"]

@@ -31,6 +31,7 @@ Everybody is told so in the place of its status (shown_status), and no program t
 done. Rules, the journal and state files keep to the status: the pipeline's routes led there.
 
     waits_for(run)    what a run waits for; None where it goes on, or has ended
+    moment_of(run)    the same as one of MOMENTS, for a run that rests: when people may want to be told
 
 FOLLOWED_BY says which status may come after which in one step. Rules elsewhere say when; no rule leads anywhere else.
 The picture in docs/reference/statuses.md is drawn from this table (`picture`).
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         Attempt,
         Block,
         Gate,
+        Moment,
         OpenEnds,
         Pause,
         Run,
@@ -243,6 +245,30 @@ def shown_status(status: Status, left: int) -> ShownStatus:
 
 def shown_status_of(run: Run) -> ShownStatus:
     return shown_status(run["status"], count_open_ends(run))
+
+
+MOMENTS: tuple[Moment, ...] = (
+    "asks",  # a person at the engine's own terminal
+    "gate",
+    "question",
+    "limit",
+    "time",
+    "pause",
+    "blocked",
+    "completed",
+    "completed with failures",
+    "failed",
+    "cancelled",
+)
+
+
+def moment_of(run: Run) -> Moment:
+    waiting = waits_for(run)
+    if run["status"] in BADLY:
+        return "cancelled" if run["status"] == "cancelled" else "failed"
+    if waiting is not None:
+        return waiting["kind"]
+    return "completed with failures" if count_open_ends(run) else "completed"
 
 
 def picture() -> str:

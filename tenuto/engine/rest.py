@@ -10,9 +10,9 @@ such. A run that is parked goes on when its time has come, where whoever drives 
 wall, looked at again and again, so that a machine that slept goes on as soon as it is awake. Who decides otherwise
 meanwhile (resume --now, cancel) is heard at once.
 
-A notice says that a run waits, has failed or has finished: a command is run, a URL is posted to. It is never in the way
-of the run. A notice that cannot be delivered is a warning, and the other one is delivered all the same. What a command
-leaves in the background is not waited for, and what takes longer than its time is ended with everything it started.
+A notice says that a run waits, has failed or has finished, to whom the settings name for that moment (core/status.py
+has the moments, notices/ delivers). It is never in the way of the run: one that cannot be delivered is a warning and a
+line in the run's history, and the others are delivered all the same.
 
 cancel ends a run's agents, the project's commands that run for them, and everything they started. The journal records
 it first: an engine that is about to start something finds that it may not. Where no engine drives the run, what its
@@ -22,9 +22,6 @@ attempts left is collected here: none stays under way in a run that is over, and
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -34,8 +31,7 @@ from tenuto.core.approvals import protection
 from tenuto.core.decisions.runs import too_early
 from tenuto.core.pipeline.params import missing
 from tenuto.core.records.run import Run
-from tenuto.core.status import ENDED, open_ends, shown_status_of, waits_for
-from tenuto.encoding import dumps
+from tenuto.core.status import ENDED, MOMENTS, moment_of
 from tenuto.engine.attempt import definition_of, pipeline_of
 from tenuto.engine.begin import check_roster, limits_of_all
 from tenuto.engine.boundary import refuse_beside
@@ -53,23 +49,28 @@ from tenuto.engine.gates import (
 from tenuto.engine.loop import Engine, refuse_handed_out
 from tenuto.engine.receipts import end_all
 from tenuto.errors import Refused, TenutoError
+from tenuto.notices.delivery import Failure, deliver
+from tenuto.notices.notice import notice_of
 from tenuto.supervise.attempts import is_out_of_reach
 from tenuto.supervise.records import FileLock, is_locked, make_directory
 from tenuto.workspace.guard import refuse_attempts, require_person
-from tenuto.workspace.settings import settings_of
+from tenuto.workspace.locate import main_root
+from tenuto.workspace.settings import settings_of, targets
 from tenuto.workspace.workspace import Turn, Workspace
 
 if TYPE_CHECKING:
     from tenuto.core.records.commands import DecideGate
+    from tenuto.core.records.run import Moment
     from tenuto.engine.loop import Watcher
     from tenuto.workspace.settings import Settings
 
-_SECONDS = 20
 _LOOK_AGAIN = 1.0  # seconds: how late a run that was parked goes on at most
 
 
-def notify(workspace: Workspace, run: Run, settings: Settings) -> None:
-    wanted = settings.get("notify", {})
+def notify(workspace: Workspace, run: Run, settings: Settings, moment: Moment | None = None) -> None:
+    """`moment`: None: the one that the run rests at."""
+    said = moment or moment_of(run)
+    wanted = [target for target in targets(settings) if said in target.get("on", _UNASKED)]
     if not wanted:
         return
     try:
@@ -77,54 +78,25 @@ def notify(workspace: Workspace, run: Run, settings: Settings) -> None:
     except TenutoError as problem:
         workspace.warn(f"nobody was notified: {problem.message}")
         return
-    waiting, ends = waits_for(run), open_ends(run)
-    notice: dict[str, object] = {
-        "run": run["id"],
-        "status": shown_status_of(run),
-        "step": run["position"],
-        "prompt": waiting["reason"] if waiting else "",
-        "error": run["failure"]["error"] if run["failure"] else "",
-    }
-    left = [*ends["failed"], *ends["never_started"], *ends["not_done"], *ends["checks"]]
-    if left:
-        notice["open_ends"] = left
-    body = dumps(workspace.secrets.value(notice)).encode()
-    for target, deliver in ((wanted.get("command"), _run), (wanted.get("url"), _post)):
-        if target is not None:
-            try:
-                deliver(workspace, target, body)
-            except Exception as error:  # noqa: BLE001  # every failure is a warning, and changes nothing
-                workspace.warn(f"nobody was notified: {error}")
+    repository = os.path.basename(main_root(workspace.root, workspace.tree, workspace.state) or workspace.root)
+    masked = workspace.secrets.value(notice_of(run, repository, said))
+    failures = [one for target in wanted for one in deliver(target, masked, workspace.root)]
+    _record(workspace, run["id"], said, failures)
 
 
-def _run(workspace: Workspace, command: str, notice: bytes) -> None:
-    with tempfile.TemporaryFile() as errors:
-        begun = subprocess.Popen(
-            command,
-            shell=True,
-            cwd=workspace.root,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,
-        )
+_UNASKED = tuple(moment for moment in MOMENTS if moment != "asks")  # who is asked at a terminal sits before it
+
+
+def _record(workspace: Workspace, name: str, moment: Moment, failures: list[Failure]) -> None:
+    """A notice that reached nobody is a warning now, and a line in the history for whoever waited for it."""
+    for channel, why in failures:
+        text = str(workspace.secrets.value(f"nobody was notified by {channel}: {why}"))
+        workspace.warn(text)
         try:
-            begun.communicate(notice, timeout=_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(begun.pid, signal.SIGKILL)
-            begun.wait()
-            raise RuntimeError(f"{command!r} took longer than {_SECONDS} seconds") from None
-        if begun.returncode != 0:
-            errors.seek(0)
-            why = errors.read()[-300:].decode("utf-8", "replace").strip()
-            raise RuntimeError(f"{command!r} ended with exit status {begun.returncode}{f': {why}' if why else ''}")
-
-
-def _post(workspace: Workspace, url: str, notice: bytes) -> None:
-    from urllib.request import Request, urlopen
-
-    with urlopen(Request(url, notice, {"Content-Type": "application/json"}), timeout=_SECONDS):
-        pass
+            with workspace.turn() as turn:
+                turn.do(name, {"do": "Note", "text": text, "extra": {"notice": moment, "channel": channel}})
+        except TenutoError as problem:
+            workspace.warn(f"that is not in the history: {problem.message}")
 
 
 # ---- driving
@@ -207,6 +179,8 @@ def drive_until_rest(
                 break
             run = _decide_in_advance(workspace, name, in_advance, settings)
             continue
+        if ask is not None:
+            notify(workspace, run, settings, "asks")
         answer = ask(run) if ask is not None else None
         if answer is None:
             if workspace.load(name)["status"] == "waiting_gate":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import htpy as h
 
+from tenuto.core.budget import money
 from tenuto.core.parts import is_refuted
 from tenuto.core.times import between
 from tenuto.pages import addresses
@@ -18,7 +19,7 @@ from tenuto.pages.page import Page, Section, Site
 from tenuto.pages.parts import Column, Row, badge, band, command, counted, empty, hidden, mark, moment, state_of, table
 from tenuto.pages.run import kind
 from tenuto.pages.score import drawing, legend
-from tenuto.show.measures import money, number, span
+from tenuto.show.measures import number, span
 
 if TYPE_CHECKING:
     from tenuto.engine.replay import Replay, Trace

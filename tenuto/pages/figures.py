@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import htpy as h
 
+from tenuto.core.budget import money
 from tenuto.encoding import dumps
 from tenuto.pages import addresses
 from tenuto.pages.page import Page, Section
 from tenuto.pages.parts import Column, Row, State, Tone, band, command, counted, empty, facts, mark, table
-from tenuto.show.measures import amount, money, number, span
+from tenuto.show.measures import amount, number, span
 
 if TYPE_CHECKING:
     from tenuto.ports import Check

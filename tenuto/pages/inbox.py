@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import htpy as h
 
+from tenuto.core.budget import money
 from tenuto.pages import addresses
 from tenuto.pages.page import Page, Section, Site
 from tenuto.pages.parts import State, command, counted, empty, hidden, mark, moment, pills, state_of
-from tenuto.show.measures import money, number, span
+from tenuto.show.measures import number, span
 
 if TYPE_CHECKING:
     from tenuto.show.inbox import InboxEntry, InboxView, Need

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import htpy as h
 
+from tenuto.core.budget import money
 from tenuto.core.parts import is_refuted
 from tenuto.core.times import between
 from tenuto.pages import addresses
@@ -40,7 +41,7 @@ from tenuto.pages.parts import (
     verdict,
 )
 from tenuto.pages.score import drawing, kind_of, lane_state, legend
-from tenuto.show.measures import amount, money, number, span
+from tenuto.show.measures import amount, number, span
 
 if TYPE_CHECKING:
     from tenuto.pages.card import Level

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
+from tenuto.core.budget import money
 from tenuto.metrics import Gain, Link, Span, StepFigures, critical_path, figures, rolling_gain, spans
 
 if TYPE_CHECKING:
@@ -99,11 +100,6 @@ def span(milliseconds: float) -> str:
     if hours:
         return f"{hours}h {minutes:02d}m {seconds:02d}s"
     return f"{minutes}m {seconds:02d}s" if minutes else f"{seconds}s"
-
-
-def money(micro_usd: float) -> str:
-    dollars = micro_usd / 1_000_000
-    return f"${dollars:,.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
 
 
 def number(figure: float) -> str:

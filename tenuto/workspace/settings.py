@@ -24,6 +24,7 @@ import posix
 from time import time_ns
 
 from tenuto.core.approvals import BOUND, PROTECTION
+from tenuto.core.status import MOMENTS
 from tenuto.encoding import digest, dumps, loads
 from tenuto.errors import BadInput, Refused
 
@@ -34,14 +35,11 @@ if TYPE_CHECKING:
     from typing import Literal, NotRequired, TypedDict
 
     from tenuto.core.records.run import Json, ParamValue, Run
+    from tenuto.notices.delivery import Target
 
     class SetUp(TypedDict, total=False):
         run: list[str]
         copy: list[str]
-
-    class Notify(TypedDict, total=False):
-        command: str
-        url: str
 
     class Schedule(TypedDict):
         every: str
@@ -74,7 +72,7 @@ if TYPE_CHECKING:
         gates: Literal["guarded", "signed", "isolated"]
         signers: str
         isolation: list[str]
-        notify: Notify
+        notify: Target | list[Target]
         uses: str | list[str]
         zone: str
         schedules: dict[str, Schedule]
@@ -399,6 +397,18 @@ def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
+def _text_or_texts(value: object) -> bool:
+    return _text(value) or (isinstance(value, list) and bool(value) and all(map(_text, value)))
+
+
+def _moments(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(one in MOMENTS for one in value)
+
+
+def _is_target(value: object) -> bool:
+    return _TARGET(value) and isinstance(value, dict) and any(value.get(name) for name in CHANNELS)
+
+
 def _variables(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) and name.isprintable() for name in value)
 
@@ -412,6 +422,12 @@ def seconds(value: object) -> int | None:
     from tenuto.core.pipeline.values import View
 
     return View(value, (), []).seconds("a time", None)
+
+
+def targets(settings: Settings) -> list[Target]:
+    """Everybody who is to be told."""
+    said = settings.get("notify", [])
+    return said if isinstance(said, list) else [said]
 
 
 def time_limit(settings: Settings) -> int | None:
@@ -474,6 +490,16 @@ def _is_schedule(value: object) -> bool:
     )
 
 
+CHANNELS = ("command", "url", "desktop", "terminal", "apprise")
+_TARGET = _parts(
+    command=_text,
+    url=_address,
+    desktop=lambda value: isinstance(value, bool),
+    terminal=lambda value: isinstance(value, bool),
+    apprise=_text_or_texts,
+    on=_moments,
+    page=_address,
+)
 SETTINGS: dict[str, Setting] = {
     "agent": Setting("an agent", _text, "command:./my-agent"),
     "roles": Setting("a mapping of roles to agents", _named_texts, '{designer: "command:./other"}'),
@@ -491,9 +517,9 @@ SETTINGS: dict[str, Setting] = {
     "signers": Setting("the path of a file", _text, ".tenuto/signers"),
     "isolation": Setting("a list of words, a command", _texts, "[sudo, -u, agent, --]"),
     "notify": Setting(
-        "command, a text, or url, which begins with http:// or https://",
-        _parts(command=_text, url=_address),
-        "{command: ./tell-me}",
+        f"a target, or a list of them; each has one or more of {', '.join(CHANNELS)}, and may have on, page",
+        lambda value: _is_target(value) or (isinstance(value, list) and all(map(_is_target, value))),
+        "{desktop: true, apprise: 'slack://${SLACK_TOKEN}', on: [gate, failed], page: 'http://127.0.0.1:8000'}",
     ),
     "uses": Setting(
         "a shared repository, or a list of them, each pinned by its commit",

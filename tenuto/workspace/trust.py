@@ -91,11 +91,7 @@ def of_settings(settings: Settings, root: str) -> list[Power]:
         found += [power("variable that agents get", f"{where}: {name}", variable) for variable in variables]
     if settings.get("isolation"):
         found.append(power("isolation", f"{where}: isolation", _words(settings["isolation"])))
-    notify = settings.get("notify", {})
-    if "command" in notify:
-        found.append(power("notice", f"{where}: notify.command", notify["command"]))
-    if "url" in notify:
-        found.append(power("notice", f"{where}: notify.url", notify["url"]))
+    found += _of_notices(where, settings)
     uses = settings.get("uses", [])
     for text in [uses] if isinstance(uses, str) else uses:
         found.append(power("shared repository, with its instructions", f"{where}: uses", text))
@@ -107,6 +103,22 @@ def of_settings(settings: Settings, root: str) -> list[Power]:
         path = settings.get("signers", ".tenuto/signers")
         found.append(power("who may sign", path, _text(f"{root}/{path}")))
     return found
+
+
+def _of_notices(where: str, settings: Settings) -> Iterator[Power]:
+    """What would be started and where it would be sent, link included. A bell and a desktop are the person's own."""
+    from tenuto.workspace.settings import targets
+
+    for target in targets(settings):
+        addresses = target.get("apprise", [])
+        said = {
+            "command": [target.get("command", "")],
+            "url": [target.get("url", "")],
+            "apprise": [addresses] if isinstance(addresses, str) else addresses,
+            "page": [target.get("page", "")],
+        }
+        for name, texts in said.items():
+            yield from (power("notice", f"{where}: notify.{name}", text) for text in texts if text)
 
 
 def of_definition(definition: Definition) -> list[Power]:

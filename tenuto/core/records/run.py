@@ -511,6 +511,9 @@ class Repo(TypedDict):
 # ---- what follows from a run -------------------------------------------------------------------------
 
 WaitingKind = Literal["gate", "question", "limit", "pause", "time", "blocked"]
+Moment = Literal[
+    "asks", WaitingKind, "completed", "completed with failures", "failed", "cancelled"
+]  # when people may want to be told
 
 
 class ShownFile(TypedDict):

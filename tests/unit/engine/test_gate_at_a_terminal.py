@@ -170,3 +170,17 @@ def test_a_step_is_not_sent_back_without_words(words: list[str], repository: Pat
         refused = say(*words, "--json")
         assert (refused.status, refused.error["code"]) == (2, "no-feedback")
     assert say("status", "x", "--json").data["status"] == "waiting_gate"
+
+
+def test_the_terminal_rings_before_it_asks_where_that_moment_was_chosen(repository: Path) -> None:
+    """And not again for the same gate, unless it is left for later."""
+    settings = "notify: {terminal: true, on: [asks, completed]}\n"
+    with at_terminal(repository, PIPELINE, settings=settings) as terminal:
+        rings = [terminal.hears("Go on?")]
+        terminal.types("y")
+        rings.append(terminal.hears("Really?"))
+        terminal.types("y")
+        rings.append(terminal.hears("x: completed"))
+    asked = "\a\x1b]9;Tenuto: project: x asks for a decision\a"
+    assert [one.count(asked) for one in rings] == [1, 1, 0]
+    assert [one.count("\a") for one in rings[:2]] == [2, 2] and "x is completed" in rings[2]

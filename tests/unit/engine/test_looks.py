@@ -11,10 +11,11 @@ import pytest
 
 import tenuto
 from tenuto.agents.roster import Roster
+from tenuto.core.budget import money
 from tenuto.engine.begin import start
 from tenuto.engine.loop import Engine
 from tenuto.entrypoints.cli.watch import follow
-from tenuto.show.measures import amount, amounts, money, span
+from tenuto.show.measures import amount, amounts, span
 
 from .conftest import make_repository
 
