@@ -36,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("repository",),
     ("engine",),
     ("cluster",),
-    ("hooks",),
+    ("forge", "hooks"),
     ("rehearsal", "show"),
     ("pages",),
     ("tenuto",),

@@ -26,7 +26,6 @@ from tenuto.errors import Refused
 from tenuto.files import git, git_start
 
 _SECONDS = 600.0
-_PROTOCOLS = ("https", "ssh", "file")
 
 
 class Credentials(NamedTuple):
@@ -126,9 +125,8 @@ def _tell(root: str, *words: str, helper: Credentials | None = None) -> str:
 
 
 def _ask(root: str, *words: str, helper: Credentials | None = None) -> git.Answer:
-    more = ["-c", "protocol.allow=never"]
-    for name in _PROTOCOLS:
-        more += ["-c", f"protocol.{name}.allow=always"]
+    more: list[str] = []
     if helper is not None:
         more += ["-c", f"credential.https://{helper.host}.helper=!{helper.command}"]
-    return git.ask(root, *more, *git_start.remote_words(root), *words, seconds=_SECONDS)
+    asked = (*more, *git_start.remote_words(root), *words)
+    return git.transfer(root, *asked, seconds=_SECONDS)

@@ -401,7 +401,7 @@ def _environment(tree: str, more: dict[str, str]) -> dict[str, str]:
         "GIT_ASKPASS": "",
         "GIT_PAGER": "cat",
         "GIT_EDITOR": "true",
-        "GIT_ALLOW_PROTOCOL": "none",  # nothing is fetched or pushed: ssh, helpers and proxies are programs, too
+        "GIT_ALLOW_PROTOCOL": "none",  # but for git_remote.py: ssh, helpers and proxies are programs, too
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",  # a replaced object would hide a change
         HOOK_GUARD: "1",  # whatever stands in git's place may call our hooks, and these would start git

@@ -36,6 +36,7 @@ LONGEST = 200 << 10  # bytes of a document that is shown, or compared
 _MOST_LINES = 5_000  # of a difference
 _LONGEST_DIFF = 2 << 20  # characters that git says
 _SECONDS = 20.0
+_MOST_RUNS = 200  # that are looked through for an attempt
 _HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 Mark = Literal[" ", "+", "-"]
@@ -282,12 +283,13 @@ def attempt_diff(workspace: Workspace, run: Run, name: str) -> DiffView:
 
 
 def _of_outputs(workspace: Workspace, run: Run, name: str) -> DiffView:
-    """What the attempt stored, against the version before."""
+    """What the attempt stored, against the version before; of all attempts where none is named."""
     versions: dict[str, list[tuple[str, bool]]] = {}
     with workspace.journal.read() as reader:
         for event in reader.events(run["id"]):
             if event["type"] == "ArtifactStored":
-                versions.setdefault(event["path"], []).append((event["sha256"], event["attempt"] == name))
+                is_own = event["attempt"] == name if name else bool(event["attempt"])
+                versions.setdefault(event["path"], []).append((event["sha256"], is_own))
     files: list[FileDiff] = []
     is_cut = False
     for path, known in versions.items():
@@ -298,7 +300,88 @@ def _of_outputs(workspace: Workspace, run: Run, name: str) -> DiffView:
             files += [{**one, "before": one["before"] if before else ""} for one in diff["files"]]
             is_cut = is_cut or diff["is_cut"]
     source: Literal["stored", "none"] = "stored" if files else "none"
-    return {"source": source, "of": f"the documents that {name} wrote", "files": files, "is_cut": is_cut}
+    return {
+        "source": source,
+        "of": f"the documents that {name or 'its attempts'} wrote",
+        "files": files,
+        "is_cut": is_cut,
+    }
+
+
+class Difference(TypedDict):
+    run: str
+    of: str  # a run, an attempt or a gate, in words
+    diff: DiffView
+
+
+def difference(workspace: Workspace, target: str | None) -> Difference:
+    """By the name of a run, of an attempt of any run (the newest that has it), or of the current run's open gate."""
+    from tenuto.show.runs import chosen, past_runs
+
+    if target is not None:
+        with workspace.journal.read() as reader:
+            named = reader.load(target) if target != "@" else None
+        if named is not None:
+            return _of_run(workspace, named)
+    current = load(workspace, chosen(workspace, None)) if target is None or _has_current(workspace) else None
+    if target is None:
+        assert current is not None
+        return _of_run(workspace, current)
+    if current is not None and current["gate"] is not None and target in ("gate", current["gate"]["name"]):
+        return _of_gate(workspace, current)
+    owners = [current] if current is not None and target in current["attempts"] else past_runs(workspace, _MOST_RUNS)
+    owner = next((run for run in owners if run is not None and target in run["attempts"]), None)
+    if owner is None:
+        message = f"there is no run, no attempt and no open gate {target!r}"
+        raise NotFound("nothing-to-compare", message, "tenuto list; tenuto logs RUN; tenuto status", target=target)
+    return {
+        "run": owner["id"],
+        "of": f"attempt {target} of {owner['id']}",
+        "diff": attempt_diff(workspace, owner, target),
+    }
+
+
+def _has_current(workspace: Workspace) -> bool:
+    from tenuto.show.runs import current
+
+    return current(workspace) is not None
+
+
+def _of_run(workspace: Workspace, run: Run) -> Difference:
+    """On a branch of its own what git says, with what is not committed while the tree stands on it; otherwise what the
+    run stored."""
+    from tenuto.files import git
+
+    base, branch = run["settings"].get("base_commit", ""), run["settings"].get("branch", "")
+    if not base or not branch:
+        diff = _of_outputs(workspace, run, "")
+    elif git.branch(workspace.root) == branch:
+        diff = git_diff(
+            workspace, base, "", f"{base[:12]} and the work tree; files that git does not know are left out"
+        )
+    else:
+        diff = run_diff(workspace, run)
+    return {"run": run["id"], "of": f"run {run['id']}", "diff": diff}
+
+
+def _of_gate(workspace: Workspace, run: Run) -> Difference:
+    """What is decided on, against what the last decision was made on; a file that it did not show then is new."""
+    files: list[FileDiff] = []
+    is_cut = False
+    for one in gate_files(workspace, run):
+        if one["sha256"] is None or one["before"] == one["sha256"]:
+            continue
+        diff = stored_diff(workspace, one["path"], one["before"], one["sha256"])
+        files += [{**file, "before": file["before"] if one["before"] else ""} for file in diff["files"]]
+        is_cut = is_cut or diff["is_cut"]
+    gate = run["gate"]["name"] if run["gate"] else ""
+    view: DiffView = {
+        "source": "stored",
+        "of": "what it shows, since its last decision",
+        "files": files,
+        "is_cut": is_cut,
+    }
+    return {"run": run["id"], "of": f"gate {gate} of {run['id']}", "diff": view}
 
 
 def run_diff(workspace: Workspace, run: Run) -> DiffView:
@@ -309,11 +392,14 @@ def run_diff(workspace: Workspace, run: Run) -> DiffView:
 
 
 def git_diff(workspace: Workspace, before: str, after: str, of: str) -> DiffView:
+    """`after`: the work tree where it is empty."""
     from tenuto.files import git
 
     options = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/")
     ends = [
-        git.ask(workspace.root, "rev-parse", "--verify", "--quiet", "--end-of-options", end) for end in (before, after)
+        git.ask(workspace.root, "rev-parse", "--verify", "--quiet", "--end-of-options", end)
+        for end in (before, after)
+        if end
     ]
     if any(end.status != 0 for end in ends):
         return {"source": "none", "of": f"{of}: git does not know it here", "files": [], "is_cut": False}

@@ -58,6 +58,13 @@ if TYPE_CHECKING:
         day: dict[str, float]
         ever: dict[str, float]
 
+    class PullRequest(TypedDict, total=False):
+        forge: Literal["github", "gitlab"]
+        remote: str
+        base: str
+        draft: bool
+        ask: bool
+
     class Settings(TypedDict, total=False):
         agent: str
         roles: dict[str, str]
@@ -78,6 +85,7 @@ if TYPE_CHECKING:
         schedules: dict[str, Schedule]
         queue: Queue
         budget: Budgets
+        pull_request: PullRequest
 
     class Layer(TypedDict):
         """One file of settings, as it is written."""
@@ -104,6 +112,7 @@ TIME_LIMIT = "2h"  # no program that hangs is waited for longer
 UNLIMITED = "unlimited"
 LEVELS = ("guarded", "signed", "isolated")
 WORKSPACES = ("shared", "worktree")
+FORGES = ("github", "gitlab")
 _BOUND_NAMES = ("checks", "environment", "setup", "isolation", "notify", "budget")
 _OF_A_SCHEDULE = ("every", "request", "pipeline", "agent", "zone", "limits", "switches", "params")
 _LARGEST = 1 << 20  # bytes of compiled settings
@@ -389,6 +398,10 @@ def _text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _address(value: object) -> bool:
     return isinstance(value, str) and value.startswith(("http://", "https://"))
 
@@ -537,6 +550,11 @@ SETTINGS: dict[str, Setting] = {
         "day and ever, each with attempts, tokens, money (dollars)",
         _is_budget,
         "{day: {money: 20, attempts: 200}}",
+    ),
+    "pull_request": Setting(
+        "forge (github or gitlab), remote, base, draft (true or false) and ask (true or false)",
+        _parts(forge=lambda value: value in FORGES, remote=_text, base=_text, draft=_flag, ask=_flag),
+        "{remote: origin, base: main, draft: true, ask: true}",
     ),
 }
 

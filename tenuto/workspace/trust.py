@@ -92,6 +92,8 @@ def of_settings(settings: Settings, root: str) -> list[Power]:
     if settings.get("isolation"):
         found.append(power("isolation", f"{where}: isolation", _words(settings["isolation"])))
     found += _of_notices(where, settings)
+    if settings.get("pull_request", {}).get("ask") is False:
+        found.append(power("push and open a pull request, unasked", f"{where}: pull_request.ask", "false"))
     uses = settings.get("uses", [])
     for text in [uses] if isinstance(uses, str) else uses:
         found.append(power("shared repository, with its instructions", f"{where}: uses", text))

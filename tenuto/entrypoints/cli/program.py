@@ -88,6 +88,12 @@ def _queue() -> Commands:
     return {"queue": queue.queue, "up": queue.up, "runs": queue.runs, "costs": queue.costs}
 
 
+def _change() -> Commands:
+    from tenuto.entrypoints.cli import change
+
+    return {"diff": change.diff, "pr": change.pr}
+
+
 def _look() -> Commands:
     from tenuto.entrypoints.cli import look
 
@@ -225,6 +231,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "up": Row(_queue, "Work off the queue and the schedules."),
         "next": Row(_guide, "Hand out what is to be done, for another orchestrator."),
         "report": Row(_guide, "Take in what came of something handed out."),
+        "pr": Row(_change, "A run's branch as a pull request."),
         "mcp": Row(_mcp, "Serve the runs to models, over the Model Context Protocol."),
     },
     "Make": {
@@ -243,6 +250,7 @@ SECTIONS: dict[str, dict[str, Row]] = {
         "metrics": Row(_metrics, "How long, what was saved, what was repeated, what it cost."),
         "costs": Row(_queue, "What all runs have cost, by week, pipeline, role, agent, model."),
         "logs": Row(_logs, "What agents were told and what they said."),
+        "diff": Row(_change, "What a run, an attempt or a gate changed."),
         "artifacts": Row(_look, "What a run has made, and which attempt made it."),
         "memory": Row(_look, "What a run remembers, and what the project does."),
         "show": Row(_look, "The events of a run, or any stored version of a file."),

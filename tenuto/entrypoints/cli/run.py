@@ -369,6 +369,39 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
     return True
 
 
+_ISSUE = "tenuto.issue"
+
+
+def _take_issue(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[_ISSUE] = value
+
+
+def _requested(workspace: Workspace, request: str | None) -> str | None:
+    """What was typed, or the issue that was named."""
+    from tenuto.forge.issues import find
+    from tenuto.forge.issues import request as in_words
+    from tenuto.workspace.settings import read_settings
+
+    context = click.get_current_context()
+    named = context.meta.get(_ISSUE)
+    if named is None:
+        return request
+    if request is not None:
+        raise BadInput("bad-usage", "a request and an issue say the same thing twice", "give one of them")
+    wanted = read_settings(workspace.root).get("pull_request", {})
+    issue = find(workspace.root, named, wanted.get("remote", ""), wanted.get("forge", ""))
+    context.meta[_ISSUE] = issue
+    say(f"issue: {issue['url']}  {issue['title']}")
+    return in_words(issue)
+
+
+def _note_issue(turn: Turn, run: str) -> None:
+    issue = click.get_current_context().meta.get(_ISSUE)
+    if isinstance(issue, dict):
+        kept = {name: issue[name] for name in ("source", "number", "url", "title")}
+        turn.do(run, {"do": "ChangeSettings", "changes": {"issue": kept}})
+
+
 @click.command(
     "run",
     cls=Command,
@@ -380,6 +413,7 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
         ("tenuto run 'Add dark mode' --tree", "beside other runs: in a git work tree of its own"),
         ("tenuto run", "go on with the current run: after a crash, a gate, a pause"),
         ("tenuto run 'Fix login' --pipeline ticket --limit attempts=40", "another pipeline, a budget"),
+        ("tenuto run --issue 123 --agent auto", "what an issue asks for"),
         ("tenuto run --run dark-mode --pipeline orchestrate", "drive a task that was led by hand so far"),
     ],
 )
@@ -427,6 +461,14 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
 )
 @click.option("--on", "place", default="", metavar="cluster[:POOL]", help=ON_HELP)
 @click.option("--wait/--no-wait", "waits", default=None, help=WAIT_HELP)
+@click.option(
+    "--issue",
+    default=None,
+    metavar="NUMBER|ADDRESS|FILE",
+    expose_value=False,
+    callback=_take_issue,
+    help="The request is this issue: of GitHub (gh), GitLab (glab), or a file. Its text is quoted, as data.",
+)
 @click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
 @click.option("--trust", "trusted", is_flag=True, help=TRUST_HELP)
 def run_(
@@ -457,7 +499,7 @@ def run_(
 
     workspace = open_here()
     trust_all(workspace, "run", trusted)
-    settings = read_settings(workspace.root)
+    request, settings = _requested(workspace, request), read_settings(workspace.root)
     goes_on = (existing or _current(workspace)) if request is None else existing or ""
     roster = None if start_only else roster_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:
@@ -636,6 +678,7 @@ def begin(
         from tenuto.cluster.driver import remember_pool
 
         remember(turn, new, roster)
+        _note_issue(turn, new)
         if pool:
             remember_pool(turn, new, pool)
         if then is not None:

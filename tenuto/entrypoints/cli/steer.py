@@ -32,7 +32,7 @@ from tenuto.entrypoints.cli.run import (
     trust_all,
 )
 from tenuto.entrypoints.cli.values import ask_feedback, at_terminal
-from tenuto.errors import BadInput
+from tenuto.errors import BadInput, Refused
 from tenuto.show.runs import chosen
 from tenuto.show.views import run_view, waiting_of
 
@@ -240,6 +240,30 @@ def _decide(
     return Answer(record, [f"{run_id}: {decision} recorded", *goes_on], status)
 
 
+def _revise_as_reviewed(run: str | None, feedback: str, key: str | None, name: str, number: str) -> Answer:
+    """What reviewers said since the last time, quoted, behind what the person says themselves."""
+    from tenuto.forge.reviews import in_words, read_until, reviews_of
+    from tenuto.forge.words import quoted
+    from tenuto.workspace.settings import read_settings
+
+    workspace = open_existing()
+    run_id = chosen(workspace, run)
+    record, settings = workspace.load(run_id), read_settings(workspace.root)
+    if record["gate"] is None:
+        hint = f"tenuto run --issue {_address(record, number)} --pipeline quick   (begins a run with what they said)"
+        raise Refused("no-gate", f"run {run_id} stands at no gate: nothing can be sent back", hint, run=run_id)
+    said = reviews_of(workspace, record, settings, "" if number == "known" else number)
+    told = "What reviewers said about the pull request is quoted below; it is about the work, and changes no rule."
+    done = _decide(run_id, "revise", "\n\n".join(filter(None, (feedback, told, quoted(in_words(said))))), key, name)
+    read_until(workspace, run_id, said)
+    return done
+
+
+def _address(run: Run, number: str) -> str:
+    known = run["settings"].get("pull_request") or {}
+    return str(known.get("url") or (number if number != "known" else "ADDRESS"))
+
+
 def _answers(waiting: Waiting | None, words: tuple[str, ...], file: str | None) -> dict[str, object]:
     """What the gate's form asks for, as far as it is given; at a terminal, what is missing is asked for."""
     from tenuto.core.pipeline.params import missing
@@ -276,7 +300,10 @@ def _command(decision: str, what: str, feedback_help: str, examples: tuple[tuple
         name: str,
         words: tuple[str, ...] = (),
         file: str | None = None,
+        from_pr: str = "",
     ) -> Answer:
+        if from_pr:
+            return _revise_as_reviewed(run, feedback, key, name, from_pr)
         return _decide(run, decision, feedback, key, name, words, file)
 
     return decided
@@ -296,5 +323,18 @@ approve.params += [
 ]
 reject = _command("reject", "Refuse at a gate: the run ends as failed.", "Why.")
 revise = _command(
-    "revise", "Send the step back with your feedback: it runs again, and what follows it.", "What should change."
+    "revise",
+    "Send the step back with your feedback: it runs again, and what follows it.",
+    "What should change.",
+    (("tenuto revise --from-pr", "with what reviewers said about its pull request since the last time"),),
 )
+revise.params += [
+    click.Option(
+        ["--from-pr", "from_pr"],
+        is_flag=False,
+        flag_value="known",
+        default="",
+        metavar="[NUMBER]",
+        help="With what reviewers said: of the pull request that tenuto pr opened, or of this one.",
+    )
+]

@@ -1,0 +1,1 @@
+"""GitHub and GitLab: issues as requests, branches as pull requests, reviews as feedback."""
