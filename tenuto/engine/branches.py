@@ -239,6 +239,11 @@ def stand(workspace: Workspace, run: Run, pipeline: Pipeline) -> None:
     git.tell(root, "switch", "--quiet", wanted)
 
 
+def has_changes(workspace: Workspace, run: Run, pipeline: Pipeline) -> bool:
+    """That a checkpoint would commit."""
+    return bool(_changes(workspace, _folder(run, pipeline), run["id"]))
+
+
 def checkpoint(workspace: Workspace, run: Run, pipeline: Pipeline, before: str) -> bool:
     message = f"{run['name']}: before {before}\n\nTenuto-Run: {run['id']}"
     return git.commit(workspace.root, _changes(workspace, _folder(run, pipeline), run["id"]), message)

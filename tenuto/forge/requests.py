@@ -96,7 +96,8 @@ def proposal(
 
 def commit_what_is_there(workspace: Workspace, run: Run, pipeline: Pipeline) -> None:
     """Of a run that rests half-way: its agents' changes, as they are committed before a wave of items."""
-    if run["status"] not in OVER and git.branch(workspace.root) == run["settings"]["branch"]:
+    is_here = run["status"] not in OVER and git.branch(workspace.root) == run["settings"]["branch"]
+    if is_here and branches.has_changes(workspace, run, pipeline):
         branches.checkpoint(workspace, run, pipeline, "a pull request")
     head = git.tell(workspace.root, "rev-parse", f"refs/heads/{run['settings']['branch']}").strip()
     if head == run["settings"].get("base_commit"):

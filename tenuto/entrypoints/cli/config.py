@@ -1,4 +1,8 @@
-"""`tenuto init`: start a journal in this repository. `tenuto config`: which settings count, and what is wrong."""
+"""`tenuto init`: start a journal in this repository. `tenuto config`: which settings count, and what is wrong.
+
+`tenuto trust`: look at what this repository brings that would run, and say that it may. What counts, where it is written
+down and who may say so: workspace/trust.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import click
 
 from tenuto.encoding import dumps, escape_terminal
 from tenuto.entrypoints.cli.frame import Answer, Command, open_here
-from tenuto.entrypoints.cli.terminal import Part, Table, say
+from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted, say, show
 from tenuto.errors import BadInput, NotFound, Refused
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     from tenuto.knowledge.sources import Reference
     from tenuto.workspace.config_file import ConfigProblem, Shown
+    from tenuto.workspace.trust import Power
     from tenuto.workspace.workspace import Workspace
 
 _ADDRESS = "ADDRESS[@COMMIT]"
@@ -218,3 +223,123 @@ def _short(file: str, root: str) -> str:
 def _in_words(one: ConfigProblem, root: str) -> str:
     hint = f" ({one['hint']})" if one["hint"] else ""
     return f"{_short(one['file'], root)}:{one['line']}:{one['column']}: [{one['code']}] {one['message']}{hint}"
+
+
+# ---- trust
+
+
+@click.command(
+    "trust",
+    cls=Command,
+    examples=[
+        ("tenuto trust", "shows what this repository would run, then asks"),
+        ("tenuto trust --show", "only shows it; ends with 5 while somebody has to look"),
+        ("tenuto trust --pipeline ci/release.yaml", "and a pipeline that lies elsewhere in the repository"),
+        ("tenuto trust --undo", "nothing of this repository runs any more"),
+    ],
+)
+@click.option("--show", "only_look", is_flag=True, help="Only show it.")
+@click.option("--yes", is_flag=True, help="Without a question: for a script of yours that sets up a machine.")
+@click.option("--pipeline", default="", metavar="FILE", help="A pipeline that does not lie in .tenuto/pipelines, too.")
+@click.option("--undo", is_flag=True, help="Take it back.")
+def trust(only_look: bool, yes: bool, pipeline: str, undo: bool) -> Answer:
+    """Look at what this repository brings that would run, and say that it may.
+
+    Commands, programs, options of agents and variables that .tenuto/ names run only after a person has looked at them
+    here, once; when they change, what is new is shown and asked for again. Prompts, gates and limits need nobody's
+    word. The answer is kept in your own folder of state, not in the repository.
+    """
+    from tenuto.workspace import trust as trusting
+    from tenuto.workspace.guard import require_person
+
+    workspace = open_here()
+    if undo:
+        return _taken_back(trusting.take_back(workspace))
+    waiting = _fetched_first(workspace, yes, only_look)
+    if waiting is not None:
+        return waiting
+    powers = trusting.of_repository(workspace.root) + (_of_file(workspace, pipeline) if pipeline else [])
+    new, gone = trusting.missing(workspace, powers), _gone(workspace, powers)
+    data = {
+        "repository": workspace.root,
+        "powers": _powers_named(powers),
+        "new": _powers_named(new),
+        "gone": _powers_named(gone),
+    }
+    if not new:
+        line = "all of it is trusted" if powers else "this repository brings nothing that would run"
+        return Answer({**data, "trusted": True}, [*(_powers_shown(powers, "would run") if only_look else []), line])
+    title = "new, would run" if len(new) < len(powers) else "would run"
+    parts = [*_powers_shown(gone, "no longer there"), *_powers_shown(new, title)]
+    if only_look:
+        hint = "  try: tenuto trust"
+        return Answer({**data, "trusted": False}, [*parts, "", "nobody has said yet that this may run", hint], 5)
+    require_person(workspace.caller, "trust a repository", "tenuto trust")
+    if not yes and not _agreed_to(parts):
+        return Answer({**data, "trusted": False}, ["nothing was changed"], 5)
+    trusting.say_so(workspace, powers)
+    return Answer({**data, "trusted": True}, [f"trusted: {counted(len(powers), 'line')}, in {workspace.root}"])
+
+
+def _fetched_first(workspace: Workspace, yes: bool, only_look: bool) -> Answer | None:
+    """Shared repositories first: what they bring can be shown only when it is here. None: all of them are."""
+    from tenuto.workspace import shared
+    from tenuto.workspace.guard import require_person
+
+    wanted = shared.unfetched(workspace.root)
+    if not wanted:
+        return None
+    parts: list[Part] = [
+        Heading("used here, and not fetched yet:"),
+        *(f"  {escape_terminal(one.text)}" for one in wanted),
+    ]
+    data = {"repository": workspace.root, "trusted": False, "unfetched": [one.text for one in wanted]}
+    if only_look:
+        return Answer(data, [*parts, "", "what it brings is shown when it is here", "  try: tenuto trust"], 5)
+    require_person(workspace.caller, "trust a repository", "tenuto trust")
+    if not yes and not _agreed_to(parts, "Fetch it?"):
+        return Answer(data, ["nothing was fetched, and nothing was changed"], 5)
+    shared.fetch(wanted)
+    return None
+
+
+def _taken_back(was_there: bool) -> Answer:
+    line = "nothing of this repository runs any more" if was_there else "nothing here was trusted"
+    return Answer({"trusted": False}, [line])
+
+
+def _of_file(workspace: Workspace, pipeline: str) -> list[Power]:
+    from tenuto.engine.attempt import define
+    from tenuto.workspace.trust import of_definition
+
+    if "/" not in pipeline and "." not in pipeline:
+        raise BadInput("bad-usage", f"'{pipeline}' is no file", "tenuto trust --pipeline ci/release.yaml")
+    return of_definition(define(pipeline, workspace.root))
+
+
+def _gone(workspace: Workspace, powers: list[Power]) -> list[Power]:
+    from tenuto.workspace.trust import last_look
+
+    return [one for one in last_look(workspace) if one not in powers]
+
+
+def _powers_named(powers: list[Power]) -> list[dict[str, str]]:
+    return [{"kind": kind, "where": where, "what": what} for kind, where, what in powers]
+
+
+def _powers_shown(powers: list[Power], title: str) -> Iterator[Part]:
+    """All of it, whatever its length: what is not shown must not be trusted."""
+    if not powers:
+        return
+    yield Heading(f"{title}:")
+    for kind, where, what in powers:
+        yield f"  {kind}, {escape_terminal(where)}"
+        yield from (f"      {escape_terminal(line)}" for line in what.splitlines() or [""])
+
+
+def _agreed_to(parts: list[Part], question: str = "May this run here, as you?") -> bool:
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        hint = "in a terminal: tenuto trust; in CI, on purpose: tenuto run --trust"
+        raise Refused("not-confirmed", "somebody has to look at what would run, and nobody is at a terminal", hint)
+    show(parts)
+    return click.confirm(question, default=False, err=True)

@@ -155,9 +155,9 @@ def _config() -> Commands:
 
 
 def _trust() -> Commands:
-    from tenuto.entrypoints.cli import trust
+    from tenuto.entrypoints.cli import config
 
-    return {"trust": trust.trust}
+    return {"trust": config.trust}
 
 
 def _adopt() -> Commands:
