@@ -1,7 +1,7 @@
 """`tenuto init`: start a journal in this repository. `tenuto config`: which settings count, and what is wrong.
 
-`tenuto trust`: look at what this repository brings that would run, and say that it may. What counts, where it is written
-down and who may say so: workspace/trust.py.
+`tenuto trust`: look at what this repository brings that would run, and say that it may. What counts, where it is
+written down and who may say so: workspace/trust.py.
 """
 
 from __future__ import annotations
