@@ -1,4 +1,6 @@
-"""`tenuto diff`: what a run, an attempt or a gate changed. `tenuto pr`: a run's branch as a pull request."""
+"""`tenuto diff`: what a run, an attempt or a gate changed. `tenuto pr`: a run's branch as a pull request; and
+how an issue becomes the request of a run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import click
 from tenuto.encoding import escape_terminal
 from tenuto.entrypoints.cli.frame import Answer, Command, load, open_existing, run_argument
 from tenuto.entrypoints.cli.terminal import Heading, Part, counted, say, show
-from tenuto.errors import Refused
+from tenuto.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +25,46 @@ if TYPE_CHECKING:
     from tenuto.forge.requests import Proposal
     from tenuto.show.changes import DiffLine, DiffView, FileDiff, Hunk
     from tenuto.workspace.settings import Settings
-    from tenuto.workspace.workspace import Workspace
+    from tenuto.workspace.workspace import Turn, Workspace
+
+
+# ---- an issue as the request of tenuto run
+
+
+_ISSUE = "tenuto.issue"
+
+
+def take_issue(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[_ISSUE] = value
+
+
+def requested(workspace: Workspace, request: str | None) -> str | None:
+    """What was typed, or the issue that was named."""
+    from tenuto.forge.issues import find
+    from tenuto.forge.issues import request as in_words
+    from tenuto.workspace.settings import read_settings
+
+    context = click.get_current_context()
+    named = context.meta.get(_ISSUE)
+    if named is None:
+        return request
+    if request is not None:
+        raise BadInput("bad-usage", "a request and an issue say the same thing twice", "give one of them")
+    wanted = read_settings(workspace.root).get("pull_request", {})
+    issue = find(workspace.root, named, wanted.get("remote", ""), wanted.get("forge", ""))
+    context.meta[_ISSUE] = issue
+    say(f"issue: {issue['url']}  {issue['title']}")
+    return in_words(issue)
+
+
+def note_issue(turn: Turn, run: str) -> None:
+    issue = click.get_current_context().meta.get(_ISSUE)
+    if isinstance(issue, dict):
+        kept = {name: issue[name] for name in ("source", "number", "url", "title")}
+        turn.do(run, {"do": "ChangeSettings", "changes": {"issue": kept}})
+
+
+# ---- differences
 
 
 @click.command(

@@ -493,6 +493,12 @@ def _left(view: RunView, run: Run) -> Iterator[str]:
         yield f"  your changes from before: git stash apply {view['stash'][:12]}"
 
 
+def say_what_is_unchecked(workspace: Workspace, run: Run) -> None:
+    checks = checks_for(workspace, run)
+    for line in checks_in_words(checks, workspace.root) if checks else ():
+        say(line)
+
+
 # ---- metrics ------------------------------------------------------------
 
 

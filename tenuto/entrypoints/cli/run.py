@@ -14,6 +14,7 @@ import click
 from tenuto.core.budget import UNITS
 from tenuto.encoding import escape_terminal
 from tenuto.entrypoints.cli import values as typed
+from tenuto.entrypoints.cli.change import note_issue, requested, take_issue
 from tenuto.entrypoints.cli.frame import (
     Answer,
     Command,
@@ -23,13 +24,13 @@ from tenuto.entrypoints.cli.frame import (
     keep_open,
     open_here,
 )
-from tenuto.entrypoints.cli.look import ended
+from tenuto.entrypoints.cli.look import ended, say_what_is_unchecked
 from tenuto.entrypoints.cli.terminal import say
 from tenuto.entrypoints.cli.watch import progress
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.show.figures import sizes_of_pipelines
 from tenuto.show.inbox import unfinished_of
-from tenuto.show.runs import checks_for, checks_in_words, chosen
+from tenuto.show.runs import chosen
 from tenuto.show.views import AgentsView, run_view, waiting_of
 from tenuto.workspace.settings import settings_of
 
@@ -369,39 +370,6 @@ def _is_answered(workspace: Workspace, run: str, gate: str) -> bool:
     return True
 
 
-_ISSUE = "tenuto.issue"
-
-
-def _take_issue(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[_ISSUE] = value
-
-
-def _requested(workspace: Workspace, request: str | None) -> str | None:
-    """What was typed, or the issue that was named."""
-    from tenuto.forge.issues import find
-    from tenuto.forge.issues import request as in_words
-    from tenuto.workspace.settings import read_settings
-
-    context = click.get_current_context()
-    named = context.meta.get(_ISSUE)
-    if named is None:
-        return request
-    if request is not None:
-        raise BadInput("bad-usage", "a request and an issue say the same thing twice", "give one of them")
-    wanted = read_settings(workspace.root).get("pull_request", {})
-    issue = find(workspace.root, named, wanted.get("remote", ""), wanted.get("forge", ""))
-    context.meta[_ISSUE] = issue
-    say(f"issue: {issue['url']}  {issue['title']}")
-    return in_words(issue)
-
-
-def _note_issue(turn: Turn, run: str) -> None:
-    issue = click.get_current_context().meta.get(_ISSUE)
-    if isinstance(issue, dict):
-        kept = {name: issue[name] for name in ("source", "number", "url", "title")}
-        turn.do(run, {"do": "ChangeSettings", "changes": {"issue": kept}})
-
-
 @click.command(
     "run",
     cls=Command,
@@ -466,7 +434,7 @@ def _note_issue(turn: Turn, run: str) -> None:
     default=None,
     metavar="NUMBER|ADDRESS|FILE",
     expose_value=False,
-    callback=_take_issue,
+    callback=take_issue,
     help="The request is this issue: of GitHub (gh), GitLab (glab), or a file. Its text is quoted, as data.",
 )
 @click.option("--start-only", is_flag=True, help="Record the run, and let somebody else drive it.")
@@ -499,7 +467,7 @@ def run_(
 
     workspace = open_here()
     trust_all(workspace, "run", trusted)
-    request, settings = _requested(workspace, request), read_settings(workspace.root)
+    request, settings = requested(workspace, request), read_settings(workspace.root)
     goes_on = (existing or _current(workspace)) if request is None else existing or ""
     roster = None if start_only else roster_of(workspace, settings, agent, role_agent, goes_on)
     if request is None:
@@ -571,12 +539,6 @@ def _same_request(workspace: Workspace, asked: New) -> str:
         return ""
     say(stands)
     return run["id"] if click.confirm("Go on with that one, instead of a new run?", default=True, err=True) else ""
-
-
-def _say_what_is_unchecked(workspace: Workspace, run: Run) -> None:
-    checks = checks_for(workspace, run)
-    for line in checks_in_words(checks, workspace.root) if checks else ():
-        say(line)
 
 
 def _take_over(
@@ -678,7 +640,7 @@ def begin(
         from tenuto.cluster.driver import remember_pool
 
         remember(turn, new, roster)
-        _note_issue(turn, new)
+        note_issue(turn, new)
         if pool:
             remember_pool(turn, new, pool)
         if then is not None:
@@ -703,7 +665,7 @@ def begin(
         if workspace is not here:
             own_tree.discard(here, workspace.root)
         raise
-    _say_what_is_unchecked(workspace, record)
+    say_what_is_unchecked(workspace, record)
     return workspace, run_view(record)["run"]
 
 
