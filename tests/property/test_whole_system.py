@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,9 +96,7 @@ class WholeSystem(RuleBasedStateMachine):
         self.kept = contextlib.ExitStack()
         self.root = self.kept.enter_context(place()) / "repository"
         self.root.mkdir()
-        (self.root / ".git" / "tenuto").mkdir(
-            parents=True, exist_ok=True
-        )  # where the journal lies; git itself is asked nothing it would have to answer
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)  # in its folder lies the journal
         self.now = 1_900_000_000_000
         self.answered: dict[str, list[Any]] = {}  # the events of each run, as of the last time somebody was answered
         self.hidden: dict[str, str] = {}  # why a file may differ from what it should show
