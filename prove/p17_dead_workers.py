@@ -65,7 +65,8 @@ WORKER = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from tenuto.entrypoints.launch import main
-sys.exit(main(["worker", *sys.argv[1:]]))
+sys.argv[1:1] = ["worker"]
+sys.exit(main())
 """
 # Supervisors that never look at their lease.
 LEASELESS = f"""
@@ -79,7 +80,8 @@ def start_supervisor(directory, environment, command):
     ordinary(directory, environment, [sys.executable, "-I", "-S", "-c", source, directory])
 attempts.start_supervisor = start_supervisor
 from tenuto.entrypoints.launch import main
-sys.exit(main(["worker", *sys.argv[1:]]))
+sys.argv[1:1] = ["worker"]
+sys.exit(main())
 """
 
 
@@ -161,11 +163,18 @@ class Arena:
     def play(self, runs: int, tell: Progress) -> None:
         for home in self.homes:
             self._start(home)
-        driving = threading.Thread(target=self._drive, args=(runs, tell))
+        driving = threading.Thread(target=self._drive, args=(runs, tell), daemon=True)
         driving.start()
         while not self.done.wait(self.chance.uniform(0.5, 2.0)):
+            self._refuse_dead()
             self._fault()
         driving.join()
+
+    def _refuse_dead(self) -> None:
+        """Nobody would work, and the run would never end."""
+        for home, worker in self.running.items():
+            if worker.poll() is not None:
+                raise RuntimeError(f"{home} ended by itself: {(self.folder / f'{home}.log').read_text()[-1000:]}")
 
     def _drive(self, runs: int, tell: Progress) -> None:
         try:
@@ -195,8 +204,8 @@ class Arena:
     # ---- faults
 
     def _fault(self) -> None:
-        if self.broken and self.faults["killed for good"]:
-            return
+        if self.broken and (self.faults["killed for good"] or not (self.folder / "witness").read_text()):
+            return  # one is killed, as soon as an agent of its is at work
         holding = [home for home in self.homes if home in self.running and self._holds(home)]
         if not holding:
             return

@@ -94,6 +94,17 @@ def take(root: str, origin: str, ref: str, commit: str) -> None:
         raise _unreachable(origin, "fetch", answer)
 
 
+def fetched(root: str, origin: str, ref: str) -> str:
+    """The commit that lies there, which is here afterwards; "" where there is none."""
+    listed = git.transfer(root, "ls-remote", origin, ref, seconds=_SECONDS)
+    if listed.status != 0:
+        raise _unreachable(origin, "ls-remote", listed)
+    commit = listed.out.partition("\t")[0].strip()
+    if commit:
+        take(root, origin, ref, commit)
+    return commit
+
+
 def is_here(root: str, commit: str) -> bool:
     return bool(commit) and git.exists(root, commit)
 

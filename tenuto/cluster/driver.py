@@ -36,8 +36,9 @@ from tenuto.engine.judge import Judgement, Prepared
 from tenuto.engine.loop import Ended, Engine, Lost
 from tenuto.engine.worktrees import remove_tree, tree_name
 from tenuto.errors import NotFound, Refused, TenutoError
-from tenuto.files import git
+from tenuto.files import copies, git
 from tenuto.supervise.records import make_directory
+from tenuto.workspace.objects import stored_version
 
 if TYPE_CHECKING:
     from tenuto.agents.roster import Roster
@@ -113,11 +114,20 @@ class ClusterEngine(Engine):
                 self.line.close()
 
     def _has_it(self) -> bool:
-        place = f"{socket.gethostname()}:{self.workspace.root}"
-        return self.board.drive(self.name, self.holder, place, _DRIVES) == self.holder
+        return self.board.drive(self.name, self.holder, self._place, _DRIVES) == self.holder
+
+    @property
+    def _place(self) -> str:
+        return f"{socket.gethostname()}:{self.workspace.root}"
+
+    @property
+    def _run_ref(self) -> str:
+        """Where the run's branch lies in the origin, under no name of a branch."""
+        return f"{code.REFS}/runs/{self.project[:12]}/{self.name}"
 
     def _take_up(self, run: Run) -> None:
         code.refuse_what_does_not_travel(self.workspace.root)
+        self._come_home(run)
         super()._take_up(run)
         offered = self.board.open(self.name)
         self._lose_with_the_tables([name for name in run["in_flight"] if name not in offered])
@@ -125,6 +135,39 @@ class ClusterEngine(Engine):
             not_started = self.launch(run, name) if name not in offered else None
             if not_started is not None:
                 self.record(not_started)
+
+    def _come_home(self, run: Run) -> None:
+        """A run that was driven in another checkout goes on in this one: its branch comes from the origin, its
+        documents from the journal. A branch that is ahead of the origin's is left as it is."""
+        marker, here, root = f"cluster:home:{self.name}", self._place, self.workspace.root
+        with self.workspace.journal.read() as reader:
+            before = reader.marker(marker)
+        if before == here:
+            return
+        if before is not None:
+            self._bring_branch(root, run)
+            self._bring_documents(root, run)
+        with self.workspace.journal.write() as writer:
+            writer.put_marker(marker, here)
+
+    def _bring_branch(self, root: str, run: Run) -> None:
+        branch = f"refs/heads/{run['settings'].get('branch', '')}"
+        found = code.fetched(root, self.origin, self._run_ref)
+        if not found or branch == "refs/heads/":
+            return
+        known = git.exists(root, branch)
+        if known and git.ask(root, "merge-base", "--is-ancestor", branch, found).status != 0:
+            return
+        if known and git.branch(root) == branch.removeprefix("refs/heads/"):
+            git.tell(root, *git.author(root), "merge", "--quiet", "--ff-only", found)
+        else:
+            git.tell(root, "update-ref", branch, found)
+
+    def _bring_documents(self, root: str, run: Run) -> None:
+        """Those that are not there: what stands here already is looked at as ever."""
+        for artifact in run["artifacts"].values():
+            if artifact["sha256"] and not os.path.lexists(f"{root}/{artifact['path']}"):
+                copies.put(root, artifact["path"], stored_version(self.workspace, artifact["sha256"]))
 
     def _lose_with_the_tables(self, missing: list[str]) -> None:
         """Where these are other tables than those in which attempts were offered, nobody knows what became of them."""
@@ -267,7 +310,7 @@ class ClusterEngine(Engine):
     def record(self, ended: Ended) -> None:
         head = git.head(self.workspace.root)
         if head:
-            code.send(self.workspace.root, self.origin, (head, f"{code.REFS}/runs/{self.project[:12]}/{self.name}"))
+            code.send(self.workspace.root, self.origin, (head, self._run_ref))
         super().record(ended)
 
     def _taken_in(self, name: str, end: End, report: EndedReport) -> Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,9 @@ import tenuto
 from tenuto.cluster.database import install
 from tenuto.engine.rest import cancel
 from tenuto.errors import Refused
+from tenuto.workspace.moving import join_server, to_server
 from tests.support.fleet import fleet
+from tests.support.trusting import trust
 
 pytestmark = pytest.mark.needs("postgres", "git")
 
@@ -154,6 +157,31 @@ def test_a_driver_that_died_is_taken_over_wherever_it_was(tmp_path: Path) -> Non
             assert run["status"] == "completed", f"{step}: {machines.said()}"
             assert [one["status"] for one in run["attempts"].values()] == ["completed"] * 3
             assert machines.ask("SELECT count(*) FROM task WHERE NOT recorded") == [(0,)]
+
+
+def test_another_checkout_takes_over_a_run_whose_journal_is_on_a_server(tmp_path: Path, database: str) -> None:
+    """The first one is gone with its machine: its branch comes from the origin, its documents from the journal."""
+    with fleet(tmp_path, database) as machines:
+        first = machines.ground.root
+        machines.ground.git("push", "-q", "origin", "main")
+        name = machines.start(_01="echo a > a.txt", _02="echo b > b.txt")
+        to_server(tenuto.open(str(first)), database, "shop")
+        machines.worker()
+        engine = machines.engine(name)
+        engine.collect = _dying(engine.collect, before=True, at=2)  # type: ignore[method-assign,assignment]
+        with suppress(KeyboardInterrupt):
+            engine.drive()
+        second = tmp_path / "second"
+        subprocess.run(["git", "clone", "-q", str(machines.origin), str(second), "-b", "main"], check=True)
+        join_server(tenuto.open(str(second)), database, "shop")
+        first.rename(tmp_path / "gone")
+        machines.ground.root = second
+        trust(second)
+        run = machines.drive(name)
+        assert run["status"] == "completed", machines.said()
+        assert (second / "a.txt").read_text() == "a\n" and (second / "b.txt").read_text() == "b\n"
+        assert [one["status"] for one in run["attempts"].values()] == ["completed"] * 3
+        assert (second / f"docs/feature/{name}/plan.md").exists()
 
 
 def test_a_run_begun_for_other_machines_is_not_driven_as_if_its_attempts_were_here(
