@@ -30,7 +30,6 @@ from tenuto.engine.begin import Place, start
 from tenuto.errors import NotFound, TenutoError
 
 LEASE = 10.0
-SEATS = 20  # of a run
 AGENT = """
 import fcntl, os, sys, time
 world, cap = sys.argv[1], int(sys.argv[2])
@@ -55,12 +54,18 @@ while os.path.exists(crowd) and not any(line.startswith("none ") for line in ope
 time.sleep(sum(name.encode()) % 16 / 8)
 print("DONE: worked")
 """
-TEXT = (
-    "documents: docs/feature/{slug}\ncap: %d\nsteps:\n"
-    f"  - {{id: work, cluster: {{members: [{', '.join(f'{{id: m{n}, {SEAT}}}' for n in range(SEATS))}], quorum: 0}},\n"
-    "     retry: {ERROR: 2, LOST: 9}, on: {ERROR: {go_on: rest}}}\n"
-    f"  - {{id: rest, agent: {{{SEAT}}}, retry: {{ERROR: 2, LOST: 9}}, on: {{ERROR: halt}}}}\n"
-)
+
+
+def pipeline(cap: int, seats: int) -> str:
+    members = ", ".join(f"{{id: m{number}, {SEAT}}}" for number in range(seats))
+    return (
+        f"documents: docs/feature/{{slug}}\ncap: {cap}\nsteps:\n"
+        f"  - {{id: work, cluster: {{members: [{members}], quorum: 0}},\n"
+        "     retry: {ERROR: 2, LOST: 9}, on: {ERROR: {go_on: rest}}}\n"
+        f"  - {{id: rest, agent: {{{SEAT}}}, retry: {{ERROR: 2, LOST: 9}}, on: {{ERROR: halt}}}}\n"
+    )
+
+
 WORKER = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -86,21 +91,22 @@ sys.exit(main())
 
 
 def prove(amount: Amount, tell: Progress) -> Result:
-    return _try(8, 12, 40, tell) if amount.full else _try(3, 4, 1, tell)
+    return _try(8, 12, 40, 20, tell) if amount.full else _try(3, 4, 1, 8, tell)
 
 
 def control(amount: Amount) -> Result:
     """Agents that stay until one of them finds no seat; one worker is killed, and nobody ends its agents."""
-    return _try(2, 1, 1, silent, LEASELESS)
+    return _try(2, 1, 1, 2, silent, LEASELESS)
 
 
-def _try(workers: int, cap: int, runs: int, tell: Progress, broken: str = "") -> Result:
+def _try(workers: int, cap: int, runs: int, seats: int, tell: Progress, broken: str = "") -> Result:
     try:
         server = PrivatePostgres.start(settings={"fsync": "off"})
     except NotFound as absent:
         raise Lacking(absent.message) from None
     with server, place() as folder:
         arena = Arena(folder, server.url(), workers, cap, broken)
+        arena.text = pipeline(cap * 2, seats)
         try:
             arena.play(runs, tell)
         finally:
@@ -130,6 +136,7 @@ class Arena:
             broken,
             cap,
         )
+        self.text = ""
         self.chance = dice("dead workers", workers, cap, bool(broken))
         self.faults = {"killed": 0, "killed for good": 0, "stopped": 0}
         self.returns: list[float] = []
@@ -190,7 +197,7 @@ class Arena:
 
     def _one_run(self, name: str) -> str:
         workspace = tenuto.open(str(self.root))
-        bound = definition(TEXT % (self.cap * 2))
+        bound = definition(self.text)
         made = start(workspace, name, "tiny", name=name, definition=bound, place=Place("worktree"))
         with workspace.turn() as turn:
             remember_pool(turn, made["id"], "default")

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tenuto.cluster.board import Claim, DriverBoard, Held, Offer, WorkerBoard
+from tenuto.cluster.checkup import survey
 from tenuto.cluster.database import WORKERS, Line, allow, connect, install
 from tenuto.cluster.machines import machines_view
 from tenuto.errors import BadInput, NotFound, Refused, SchemaSkew
@@ -422,3 +423,20 @@ def test_what_there_is_to_see_is_seen(ground: Ground) -> None:
     assert [(one["worker"], one["state"], one["busy"]) for one in view["workers"]] == [("w1", "at work", 1)]
     assert [(one["attempt"], one["worker"]) for one in view["under_way"]] == [("b", "w1")]
     assert [(one["attempt"], one["epoch"]) for one in view["late"]] == [("a", 1)]
+
+
+def test_doctor_says_whether_this_machine_may_work_or_drive(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    with psycopg.connect(ground.address, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS nobody_here")
+        connection.execute("CREATE ROLE nobody_here LOGIN")
+    ground.as_login("alice")
+    parts = urlsplit(ground.address)
+    seen = {}
+    for login in ("alice", "nobody_here"):
+        address = parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}").geturl()
+        monkeypatch.setenv("TENUTO_CLUSTER", address)
+        seen[login] = [(one["status"], one["message"]) for one in survey("", "/") if one["status"] != "note"]
+    assert seen["alice"][0][0] == "ok" and "alice may work;" in seen["alice"][0][1]
+    assert [status for status, _ in seen["nobody_here"]] == ["problem"]
+    monkeypatch.delenv("TENUTO_CLUSTER")
+    assert list(survey("", "/")) == []

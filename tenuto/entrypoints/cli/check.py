@@ -171,13 +171,16 @@ def doctor() -> Answer:
 
     The journal and its place, Python and SQLite, git; values declared secret that cannot be kept so; agent programs
     with their versions and logins (nothing is asked over a network), their hook settings, the plugin, and whether all
-    of these belong to the same Tenuto. Ends with 1 when something is broken, with 6 when the journal is a newer
-    Tenuto's.
+    of these belong to the same Tenuto; where machines share a database, whether this one can work or drive. Ends with 1
+    when something is broken, with 6 when the journal is a newer Tenuto's.
     """
+    from tenuto.cluster.checkup import survey
+    from tenuto.entrypoints.cli.machines import worker_home
     from tenuto.workspace.checkup import diagnose
 
     workspace = open_here()
     checks = [_check_python(), *diagnose(workspace), *_check_connections(workspace), *_check_hooks(workspace)]
+    checks += survey(workspace.state, worker_home(None, "default"))
     parts: list[Part] = []
     for found in checks:
         parts.append(Marked(found["status"], f"{found['name']:<10} {found['message']}"))

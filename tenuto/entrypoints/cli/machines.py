@@ -25,7 +25,7 @@ _HOME_HELP = "Where it keeps code and attempts, and finds them after a restart; 
 _LABEL_HELP = "What this machine has; a task that asks for labels goes to a worker that has all of them."
 
 
-def _home(given: str | None, pool: str) -> str:
+def worker_home(given: str | None, pool: str) -> str:
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.abspath(given or f"{state}/tenuto/worker-{pool}")
 
@@ -36,7 +36,7 @@ def _worker(home: str | None, pool: str, slots: int, labels: tuple[str, ...]) ->
 
     if not pool.replace("-", "a").replace("_", "a").isalnum():
         raise BadInput("bad-name", f"{pool!r} is no name of a pool", "letters, digits, - and _")
-    made = Worker(_address(), Place(_home(home, pool), pool, slots, labels, __version__), say)
+    made = Worker(_address(), Place(worker_home(home, pool), pool, slots, labels, __version__), say)
     stop_on_signals(made)
     return made
 
