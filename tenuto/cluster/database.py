@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Row]
 
 VARIABLE = "TENUTO_CLUSTER"
+# What was claimed or reported stays so, however the server is set up and whatever happens to it.
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 SCHEMA = "tenuto_cluster"
 EDITION = 1
 WORKERS, DRIVERS = "tenuto_worker", "tenuto_driver"  # roles without login, granted to those who have one
@@ -144,7 +146,9 @@ def connect(where: str) -> Connection:
     # Without prepared statements: a pooler in between may give every question to another process of the server.
     options = f"-c search_path={SCHEMA},pg_catalog -c statement_timeout=60000 -c lock_timeout=30000"
     try:
-        return psycopg.connect(words, autocommit=True, prepare_threshold=None, options=options)
+        connection = psycopg.connect(words, autocommit=True, prepare_threshold=None, options=options)
+        connection.execute(_DURABLE)
+        return connection
     except psycopg.OperationalError as problem:
         raise _away(problem) from None
 

@@ -91,15 +91,15 @@ class Worker:
             if not ours:
                 message = f"another worker is at work in {self.place.home}"
                 raise Refused("worker-there", message, "--home FOLDER for a second one on this machine")
-            self._register()
+            self._until_answered(self._register)
             line = Line(self._address)
             intake = self._intake(line, WorkerBoard(line, self.name), self.place.slots)
             try:
-                self._take_up()
+                self._until_answered(self._take_up)
                 beating = threading.Thread(target=self._beat, name="beat", daemon=True)
                 beating.start()
                 done = self._loop(intake, one_of)
-                self._calls.leave(True)
+                self._safely(lambda: self._calls.leave(True))
                 return done
             finally:
                 intake.close()
@@ -179,8 +179,11 @@ class Worker:
             if held not in there:
                 self._calls.give_back(held)
         for held, work in there.items():
-            if answers.get(held.task) == "on" and not work.began:
-                self._calls.give_back(held)
+            if held.task in self._at_work:  # this was asked before, and the database went away in between
+                continue
+            if not work.began:
+                if answers.get(held.task) == "on":
+                    self._calls.give_back(held)
                 work.clear()
                 continue
             if answers.get(held.task) == "on":
@@ -311,6 +314,7 @@ class Worker:
             except TenutoError as problem:
                 if problem.code != "database-away":
                     raise
+                self.tell(f"{problem.message}; trying again")
                 time.sleep(_TRY_AGAIN)
 
 

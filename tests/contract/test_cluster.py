@@ -440,3 +440,11 @@ def test_doctor_says_whether_this_machine_may_work_or_drive(ground: Ground, monk
     assert [status for status, _ in seen["nobody_here"]] == ["problem"]
     monkeypatch.delenv("TENUTO_CLUSTER")
     assert list(survey("", "/")) == []
+
+
+def test_an_answer_is_durable_also_where_the_server_is_told_to_answer_early(ground: Ground) -> None:
+    """A claim that the server forgets could be given to two."""
+    with psycopg.connect(ground.address, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off".encode())
+    assert ground.line().value("SELECT current_setting('synchronous_commit')") == "on"
