@@ -22,6 +22,7 @@ from tenuto.stores.postgres import journal as journals
 from tenuto.stores.postgres import schema
 from tenuto.stores.postgres.journal import PostgresJournal
 from tenuto.stores.postgres.schema import project_named, set_up
+from tests.support.failover import RULES, standby_of, take_over
 from tests.support.journals import append, noted, started
 from tests.support.postgres import fresh_journal, fresh_project
 from tests.support.wires import Wire
@@ -193,6 +194,53 @@ def test_a_server_that_was_restarted_between_two_turns_is_not_noticed(server: Pr
         stop()
         server.resume()
         assert texts(journal)[-1] == str(number)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[PrivatePostgres, PrivatePostgres]]:
+    with PrivatePostgres.start(rules=RULES) as first, standby_of(first) as second:
+        yield first, second
+
+
+def test_a_standby_that_takes_over_in_the_middle_of_a_turn_has_what_was_answered(
+    pair: tuple[PrivatePostgres, PrivatePostgres], tmp_path: Path
+) -> None:
+    first, second = pair
+    address = f"host={first.folder},{second.folder} port={first.port} dbname=postgres user=postgres"
+    journal = own_journal(first, tmp_path, address)
+    append(journal, "a", 0, started("a"), noted("answered"))
+    with pytest.raises(Conflict, match="nothing was written"), journal.write() as tx:
+        tx.append("a", 2, [noted("lost")], fold([started("a"), noted("answered"), noted("lost")]))
+        first.kill()
+        take_over(second)
+        tx.load("another")
+    append(journal, "a", 2, noted("goes on"))
+    assert texts(journal) == ["answered", "goes on"] and verified(journal) == []
+
+
+def test_a_commit_during_which_a_standby_takes_over_is_answered_as_what_it_was(
+    pair: tuple[PrivatePostgres, PrivatePostgres], tmp_path: Path
+) -> None:
+    first, second = pair
+
+    def fail_over() -> None:
+        first.kill()
+        take_over(second)
+
+    with Wire(f"{first.folder}/.s.PGSQL.{first.port}") as wire:
+        ways = f"host=127.0.0.1,{second.folder} port={wire.port},{second.port}"
+        journal = own_journal(first, tmp_path, f"{ways} dbname=postgres user=postgres")
+        append(journal, "a", 0, started("a"))
+        wire.cut_at(b"COMMIT", True, fail_over)
+        expected = []
+        try:
+            append(journal, "a", 1, noted("one"))
+            expected.append("one")
+        except Conflict as lost:
+            assert lost.code == "connection-lost"
+        assert wire.cuts == 1 and texts(journal) == expected and verified(journal) == []
+        append(journal, "a", 1 + len(expected), noted("goes on"))
+        journal.close()
 
 
 # ---- who stands still -------------------------------------------------------------------------------
