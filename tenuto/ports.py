@@ -268,6 +268,8 @@ class Journal(Protocol):
     """The folder in which the workspace keeps its own files beside the journal: objects, attempts, displaced files."""
     location: str
     """Where the journal itself is, for people: a path, or an address."""
+    home: str
+    """This checkout, as others of the same journal know it; "" where a journal has one checkout only."""
     longest_wait: float | None
     """Seconds, after which who waits for another writer is refused by name; None: until it is done."""
 

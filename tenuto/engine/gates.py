@@ -338,7 +338,12 @@ def take_settings(workspace: Workspace, name: str) -> None:
 
 
 def refuse_elsewhere(workspace: Workspace, run: Run) -> None:
-    """A run belongs to the work tree that it began in: there its files lie, and there people see what a gate shows."""
+    """A run belongs to the work tree that it began in, and to the checkout that drives it: there its files lie, and
+    there people see what a gate shows."""
+    if workspace.journal.home:
+        with workspace.journal.read() as reader:
+            at = reader.marker(f"home:{run['id']}")
+        _refuse_other_home(run, at, workspace.journal.home)
     tree = run["settings"].get("work_tree") or tree_of(run)
     if tree == workspace.tree:
         return
@@ -360,6 +365,24 @@ def at_home(workspace: Workspace, run: Run) -> Workspace:
     tree = run["settings"].get("work_tree", "")
     place = workspace.root_of(tree) if run["settings"].get("own_tree") and tree != workspace.tree else None
     return opened(workspace, place, tree, workspace.state) if place is not None else workspace
+
+
+def claim_home(workspace: Workspace, run: Run) -> None:
+    """Of a journal that several checkouts share: from now on the run is driven here, and nowhere else."""
+    home = workspace.journal.home
+    if home:
+        with workspace.journal.write() as tx:
+            at = tx.marker(f"home:{run['id']}")
+            if at is None:
+                tx.put_marker(f"home:{run['id']}", home)
+        _refuse_other_home(run, at, home)
+
+
+def _refuse_other_home(run: Run, at: str | None, home: str) -> None:
+    """Its attempts, work trees and files are there. Another engine would take its agents for lost."""
+    if at not in (None, home):
+        hint = f"go on there; or, when nothing of it is in flight: tenuto join --take {run['id']}"
+        raise Refused("other-checkout", f"run {run['id']} is driven in {at}, and this is {home}", hint, run=run["id"])
 
 
 # ---- isolated --------------------------------------------------------------------------------------

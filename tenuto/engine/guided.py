@@ -36,7 +36,7 @@ from tenuto.encoding import loads
 from tenuto.engine import judge, receipts
 from tenuto.engine.attempt import read_text
 from tenuto.engine.boundary import refuse_beside
-from tenuto.engine.gates import refuse_elsewhere, refuse_untrusted
+from tenuto.engine.gates import claim_home, refuse_elsewhere, refuse_untrusted
 from tenuto.engine.judge import Judgement
 from tenuto.engine.loop import Engine, set_aside
 from tenuto.engine.rest import notify
@@ -142,6 +142,7 @@ class Guide(Engine):
         run = self.workspace.load(self.name)
         refuse_elsewhere(self.workspace, run)
         refuse_untrusted(self.workspace, run)
+        claim_home(self.workspace, run)
         make_directory(self.folder, 0o777)
         with FileLock(f"{self.folder}/guide.lock"), FileLock(f"{self.folder}/engine.lock", wait=False) as ours:
             if not ours:

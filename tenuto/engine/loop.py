@@ -242,6 +242,7 @@ class Engine(Carrier):
             gates.refuse_elsewhere(self.workspace, run)
             gates.refuse_untrusted(self.workspace, run)
             gates.refuse_open(self.workspace, protection(run)["level"], self.settings)
+            gates.claim_home(self.workspace, run)
             run = self._take_back(run)
             self._take_up(run)
             self._go_on_setting_up(run)

@@ -292,6 +292,8 @@ def cancel(workspace: Workspace, name: str, reason: str = "", engine: MakeEngine
 def _refuse_out_of_reach(workspace: Workspace, name: str) -> None:
     """A run whose agents go on is not cancelled."""
     run = workspace.load(name)
+    if run["in_flight"]:
+        refuse_elsewhere(workspace, run)
     for attempt in list(run["in_flight"]) if run is not None else []:
         folder = f"{workspace.state}/attempts/{name}/{attempt}"
         starts = [one for one in sorted(os.listdir(folder)) if one.isdigit()] if os.path.isdir(folder) else []

@@ -12,6 +12,7 @@ A turn cannot do this. It shows in files what it committed, and no file may tell
 from __future__ import annotations
 
 import fcntl
+import posix
 from time import monotonic, sleep
 
 from tenuto.core.status import ENDED, LONGEST_LINE, count_open_ends, waits_in_short
@@ -190,6 +191,11 @@ def is_run(state: Run | Repo) -> TypeIs[Run]:
 def hashed(data: bytes) -> bytes:
     """SHA-256: of a short text by the part of Python that is there already, of a long one by the fastest there is."""
     return (HASHING.long if len(data) > HASHING.limit else HASHING.short)(data).digest()
+
+
+def home_of(folder: str) -> str:
+    """The checkout that a journal's folder belongs to, as other machines may read it."""
+    return f"{posix.uname().nodename}:{folder}"
 
 
 def object_path(folder: str, sha: str) -> str:

@@ -19,7 +19,7 @@ from tenuto.encoding import dumps, sha256
 from tenuto.errors import Damaged, NotFound, Refused, TenutoError
 from tenuto.stores import is_elsewhere
 from tenuto.stores.database import make_folder, sync_folder
-from tenuto.stores.journal import MOVED
+from tenuto.stores.journal import MOVED, home_of
 from tenuto.stores.place import open_postgres, read_place, remove_place, write_place
 from tenuto.stores.sqlite import SqliteJournal
 
@@ -94,12 +94,12 @@ def _opened(location: str, address: str, project: str) -> PostgresJournal:
 
 
 def _copy_to_server(reader: Reader, there: PostgresJournal, location: str) -> Moved:
-    source = _home(location)
+    source = home_of(location)
     transaction = there.begin_although_moved()
     try:
         marker = transaction.marker(MOVED)
         if transaction.names():
-            if marker not in (f"{_ARRIVING}{source}", _home(location)):
+            if marker not in (f"{_ARRIVING}{source}", home_of(location)):
                 raise Refused(
                     "project-in-use", f"{there.location} has runs of its own", "name another project: --project NAME"
                 )
@@ -164,7 +164,7 @@ def _arrive(location: str, address: str, project: str) -> Moved:
     with there.read() as reader:
         marker = reader.marker(MOVED)
         moved = Moved(there.location, len(reader.versions()), sum(reader.versions().values()), "")
-    if marker == f"{_ARRIVING}{_home(location)}":
+    if marker == f"{_ARRIVING}{home_of(location)}":
         _admit(there)
     elif marker is not None:
         on_its_way = marker.startswith(_ARRIVING)
@@ -202,7 +202,7 @@ def move_back(location: str, bring: Callable[[Reader], None]) -> Moved:
     address, project = read_place(location) if is_elsewhere(location) else ("", "")
     if not address:
         raise Refused("not-elsewhere", "the journal is here already", "tenuto move --to postgresql://HOST/DATABASE")
-    there, home = open_postgres(location, address, project), _home(location)
+    there, home = open_postgres(location, address, project), home_of(location)
     folder = f"{location}/coming-back"
     _remove(folder)
     there.lock()
@@ -250,11 +250,6 @@ def _take_the_place(folder: str, location: str) -> None:
     os.rename(f"{folder}/journal.db", f"{location}/journal.db")
     sync_folder(location)
     remove_place(location)
-
-
-def _home(location: str) -> str:
-    """This folder, as others may read it."""
-    return f"{os.uname().nodename}:{location}"
 
 
 def _remove(folder: str) -> None:

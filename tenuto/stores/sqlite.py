@@ -64,6 +64,7 @@ class SqliteJournal:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.location = directory + "/journal.db"
+        self.home = ""
         self.longest_wait: float | None = None
         self._connection: Connection | None = None
         self._connected = 0  # how often; every connection counts what others commit from the same number on

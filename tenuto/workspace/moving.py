@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenuto.errors import NotFound
+from tenuto.errors import NotFound, Refused
 from tenuto.names import slug
 from tenuto.stores.moving import join, move_back, move_to_server, set_up_project
 from tenuto.workspace.guard import require_person
@@ -43,6 +43,28 @@ def to_server(workspace: Workspace, address: str, project: str) -> Moved:
 def join_server(workspace: Workspace, address: str, project: str) -> Moved:
     require_person(workspace.caller, "join a journal", f"tenuto join {address}")
     return join(workspace.state, address, project)
+
+
+def take(workspace: Workspace, name: str) -> None:
+    """The run is driven here from now on. Its attempts, where some are in flight, belong to the checkout before."""
+    require_person(workspace.caller, "take a run over", f"tenuto join --take {name}")
+    if not workspace.journal.home:
+        raise Refused(
+            "not-elsewhere", "this journal has one checkout: every run is driven here", f"tenuto run --run {name}"
+        )
+    with workspace.journal.write() as tx:
+        run = tx.load(name)
+        if run is None:
+            raise NotFound("no-such-run", f"there is no run {name!r}", "tenuto list", run=name)
+        at = tx.marker(f"home:{name}")
+        if run["in_flight"] and at != workspace.journal.home:
+            raise Refused(
+                "in-flight",
+                f"run {name} has attempts in flight in {at or 'another checkout'}: {', '.join(run['in_flight'])}",
+                f"there: tenuto pause {name}; where that machine is gone for good: tenuto fork {name}",
+                run=name,
+            )
+        tx.put_marker(f"home:{name}", workspace.journal.home)
 
 
 def back(workspace: Workspace) -> Moved:

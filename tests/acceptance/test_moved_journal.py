@@ -14,7 +14,7 @@ import pytest
 
 import tenuto
 from tenuto.encoding import dumps, loads
-from tenuto.engine.gates import refuse_open
+from tenuto.engine.gates import claim_home, refuse_elsewhere, refuse_open
 from tenuto.errors import Refused, SchemaSkew
 from tenuto.stores import journal_exists, open_journal
 from tenuto.stores import moving as moves
@@ -143,6 +143,59 @@ def test_another_checkout_joins_and_both_write(filled: Path, address: str, proje
     journal.close()
 
 
+ANSWERS = (
+    "answers:\n  - for: {role: architect}\n    run: echo architect\n  - for: {role: implementer}\n    run: echo done\n"
+)
+
+
+def test_a_run_is_driven_in_one_checkout_until_another_takes_it(
+    repository: Path, address: str, project: str, tmp_path: Path
+) -> None:
+    """Its agents and files are there: another engine would take them for lost, and start the same work again."""
+    (repository / "answers.yaml").write_text(ANSWERS)
+    subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
+    subprocess.run(["git", "commit", "-qm", "x"], cwd=repository, check=True)
+    assert run(repository, "init").returncode == 0
+    assert run(repository, "move", "--to", address, "--project", project).returncode == 0
+    other = tmp_path / "elsewhere"
+    subprocess.run(["git", "clone", "-q", str(repository), str(other)], check=True)
+    assert run(other, "join", address, "--project", project).returncode == 0
+    begun = run(repository, "run", "Add it", "--pipeline", "poc", "--agent", "scripted:answers.yaml")
+    assert begun.returncode == 0, begun.stderr
+    here, there = tenuto.open(str(repository)), tenuto.open(str(other))
+    with pytest.raises(Refused) as elsewhere:
+        refuse_elsewhere(there, there.load("add-it"))
+    assert elsewhere.value.code == "other-checkout" and "tenuto join --take add-it" in elsewhere.value.hint
+    assert run(other, "join", "--take", "add-it").returncode == 0
+    refuse_elsewhere(there, there.load("add-it"))
+    with pytest.raises(Refused):
+        refuse_elsewhere(here, here.load("add-it"))
+
+
+def test_a_run_with_attempts_in_flight_is_not_taken(filled: Path, address: str, project: str, tmp_path: Path) -> None:
+    assert run(filled, "move", "--to", address, "--project", project).returncode == 0
+    other = tmp_path / "elsewhere"
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    assert run(other, "join", address, "--project", project).returncode == 0
+    here = tenuto.open(str(filled))
+    claim_home(here, here.load("dark-mode"))
+    note_in_flight(here)
+    refused = run(other, "join", "--take", "dark-mode")
+    assert refused.returncode == 4 and "in flight in" in refused.stderr and "tenuto fork" in refused.stderr
+    cancelled = run(other, "cancel", "dark-mode")
+    assert cancelled.returncode == 4 and "is driven in" in cancelled.stderr
+
+
+def note_in_flight(workspace: tenuto.Workspace) -> None:
+    """As the journal says it while an agent is at work."""
+    standing = workspace.journal.load("dark-mode")
+    assert standing is not None
+    standing["in_flight"] = ["dark-mode-1"]
+    note: Any = {"type": "Noted", "v": 2, "at": "2026-11-15T10:00:00.000Z", "by": "t", "text": "x" * 9999, "extra": {}}
+    with workspace.journal.write() as tx:
+        tx.append("dark-mode", standing["version"], [note], {**standing, "version": standing["version"] + 1})
+
+
 def test_where_a_journal_with_runs_is_nothing_is_joined(filled: Path, address: str, project: str) -> None:
     moving.set_up(tenuto.open("."), address, project)
     refused = run(filled, "join", address, "--project", project)
@@ -153,20 +206,7 @@ def test_where_a_journal_with_runs_is_nothing_is_joined(filled: Path, address: s
 def test_nothing_is_moved_while_an_attempt_is_in_flight(filled: Path, address: str, project: str) -> None:
     moving.set_up(tenuto.open("."), address, project)
     before = records(filled)
-    workspace = tenuto.open(".")
-    run = workspace.journal.load("dark-mode")
-    assert run is not None
-    run["in_flight"] = ["dark-mode-1"]
-    with workspace.journal.write() as tx:
-        note: Any = {
-            "type": "Noted",
-            "v": 2,
-            "at": "2026-11-15T10:00:00.000Z",
-            "by": "t",
-            "text": "x" * 9999,
-            "extra": {},
-        }
-        tx.append("dark-mode", run["version"], [note], {**run, "version": run["version"] + 1})  # its kept state says so
+    note_in_flight(tenuto.open("."))
     with pytest.raises(Refused) as refused:
         moving.to_server(tenuto.open("."), address, project)
     assert refused.value.code == "in-flight" and "dark-mode-1" in refused.value.message

@@ -73,6 +73,7 @@ class Tables:
 class MemoryJournal:
     def __init__(self, directory: str = "") -> None:
         self.directory = directory
+        self.home = ""
         self.location = "memory"
         self.longest_wait: float | None = None
         self.tables = Tables()

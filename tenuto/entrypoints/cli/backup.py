@@ -222,17 +222,27 @@ def move(address: str, is_back: bool, project: str) -> Answer:
 @click.command(
     "join",
     cls=Command,
-    examples=[("tenuto join postgresql://db.example.org/tenuto --project shop", "in a clone on another machine")],
+    examples=[
+        ("tenuto join postgresql://db.example.org/tenuto --project shop", "in a clone on another machine"),
+        ("tenuto join --take dark-mode", "drive a run here that another checkout has driven"),
+    ],
 )
-@click.argument("address")
+@click.argument("address", required=False)
 @_project
-def join(address: str, project: str) -> Answer:
+@click.option("--take", default="", metavar="RUN", help="Drive this run here from now on.")
+def join(address: str | None, project: str, take: str) -> Answer:
     """Use the journal that another checkout has moved to a PostgreSQL.
 
-    This checkout must have no runs of its own.
+    This checkout must have no runs of its own. A run is driven in one checkout, where its agents, work trees and files
+    are; --take makes that this one, when nothing of the run is in flight.
     """
     from tenuto.workspace import moving
 
+    if bool(address) == bool(take):
+        raise BadInput("bad-usage", "either ADDRESS or --take RUN", "tenuto join --help")
     workspace = open_here()
+    if take or not address:
+        moving.take(workspace, take)
+        return Answer({"run": take}, [f"{take} is driven here from now on"])
     joined = moving.join_server(workspace, address, project or moving.project_of(workspace))
     return Answer(joined._asdict(), [f"{joined.where}: {counted(joined.runs, 'run')}"])

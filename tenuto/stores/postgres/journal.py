@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from tenuto.errors import Conflict, TenutoError
-from tenuto.stores.journal import MOVED, Writing, stand_in_line
+from tenuto.stores.journal import MOVED, Writing, home_of, stand_in_line
 from tenuto.stores.postgres.address import connection_words, logins, shown
 from tenuto.stores.postgres.faults import cut_off, fault, moved, unknown_outcome, unreachable
 from tenuto.stores.postgres.link import Link
@@ -63,6 +63,7 @@ class PostgresJournal:
         self.address = address
         self.project = project_named(project)
         self.location = f"{shown(address)} project {project}"
+        self.home = home_of(directory)
         self.longest_wait: float | None = None
         self._link: Link | None = None
         self._mutex = RLock()
