@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("secrets",),
     ("core",),
     ("ports",),
-    ("agents", "files", "knowledge", "metrics", "notices", "stores", "supervise", "views"),
+    ("agents", "files", "knowledge", "metrics", "notices", "stores", "supervise", "telemetry", "views"),
     ("workspace",),
     ("dialects",),
     ("repository",),

@@ -42,6 +42,7 @@ from tenuto.knowledge.findings import Finding, findings
 from tenuto.knowledge.inputs import Entry, Piece, fit, listed, split_diff
 from tenuto.knowledge.roles import instructions
 from tenuto.names import as_glob, fits
+from tenuto.telemetry import export as telemetry
 from tenuto.workspace.workspace import Turn, Workspace
 
 if TYPE_CHECKING:
@@ -239,6 +240,7 @@ class AttemptPlan:
         chosen = {name: outer[name] for name in (*ENVIRONMENT, *more) if name in outer}
         return {
             **chosen,
+            **telemetry.context(outer, self.run, self.name),
             "TENUTO_RUN": self.run["id"],
             "TENUTO_STEP": self.step["id"],
             "TENUTO_ROLE": self.seat["role"],

@@ -39,7 +39,7 @@ from tenuto.engine.boundary import refuse_beside
 from tenuto.engine.gates import claim_home, refuse_elsewhere, refuse_untrusted
 from tenuto.engine.judge import Judgement
 from tenuto.engine.loop import Engine, set_aside
-from tenuto.engine.rest import notify
+from tenuto.engine.rest import notify, send_telemetry
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.supervise import attempts
 from tenuto.supervise.records import FileLock, make_directory
@@ -310,6 +310,7 @@ def _notifying(workspace: Workspace, run: str, settings: Settings) -> Iterator[N
     yield
     found = workspace.load(run)
     if _resting(found) not in ((), before):
+        send_telemetry(workspace, found)
         notify(workspace, found, settings)
 
 

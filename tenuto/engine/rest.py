@@ -12,7 +12,8 @@ meanwhile (resume --now, cancel) is heard at once.
 
 A notice says that a run waits, has failed or has finished, to whom the settings name for that moment (core/status.py
 has the moments, notices/ delivers). It is never in the way of the run: one that cannot be delivered is a warning and a
-line in the run's history, and the others are delivered all the same.
+line in the run's history, and the others are delivered all the same. Traces and metrics (telemetry/) are sent at the
+same time, where the environment names a collector.
 
 cancel ends a run's agents, the project's commands that run for them, and everything they started. The journal records
 it first: an engine that is about to start something finds that it may not. Where no engine drives the run, what its
@@ -53,6 +54,8 @@ from tenuto.notices.delivery import Failure, deliver
 from tenuto.notices.notice import notice_of
 from tenuto.supervise.attempts import is_out_of_reach
 from tenuto.supervise.records import FileLock, is_locked, make_directory
+from tenuto.telemetry.export import export, is_collected
+from tenuto.telemetry.trace import spans_of
 from tenuto.workspace.guard import refuse_attempts, require_person
 from tenuto.workspace.locate import main_root
 from tenuto.workspace.settings import settings_of, targets
@@ -97,6 +100,16 @@ def _record(workspace: Workspace, name: str, moment: Moment, failures: list[Fail
                 turn.do(name, {"do": "Note", "text": text, "extra": {"notice": moment, "channel": channel}})
         except TenutoError as problem:
             workspace.warn(f"that is not in the history: {problem.message}")
+
+
+def send_telemetry(workspace: Workspace, run: Run) -> None:
+    """What has ended, to the collector that the environment names. Like a notice: never in the way of the run."""
+    if not is_collected(os.environ):
+        return
+    spans = [workspace.secrets.value(span) for span in spans_of(run)]
+    why = export(spans, f"{workspace.state}/attempts/{run['id']}/telemetry")
+    if why:
+        workspace.warn(str(workspace.secrets.value(f"telemetry was not sent: {why}")))
 
 
 # ---- driving
@@ -189,6 +202,7 @@ def drive_until_rest(
         shown = run["gate"]["id"] if run["gate"] else ""
         decision, feedback, answers, signature, signer = answer
         decide_gate(workspace, name, decision, feedback, settings, signature, signer, gate=shown, answers=answers)
+    send_telemetry(workspace, run)
     notify(workspace, run, settings)
     return run
 
