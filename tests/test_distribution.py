@@ -72,8 +72,8 @@ def test_the_page_of_dependencies_is_what_is_installed() -> None:
 
 
 def test_nobody_is_handed_a_licence_that_binds_their_own_code() -> None:
-    """Permissive ones; the LGPL, under which PostgreSQL's driver may be used by any program; and the MPL, which binds the
-    files of certifi (certificates) and no others."""
+    """Permissive ones; the LGPL, under which PostgreSQL's driver may be used by any program; and the MPL, which binds
+    the files of certifi (certificates) and no others."""
     permissive = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT License", "PSF-2.0")
     older_spellings = ("3-Clause BSD License", "Apache Software License", "BSD License", "MPL 2.0")
     fine = (*permissive, *older_spellings, "LGPL-3.0-only")
