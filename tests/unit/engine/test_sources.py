@@ -206,3 +206,53 @@ def test_uses_stands_in_a_repositorys_settings_only(repository: Path, home: Path
     (own_folder() / "config.yaml").write_text(f"uses: [github.com/o/r@{'a' * 40}]\n")
     with pytest.raises(BadInput, match="of a repository only"):
         read_settings(str(repository))
+
+
+# ---- tenuto init --uses and --template
+
+
+def test_init_pins_the_commit_of_today_and_a_later_one_takes_its_place(
+    say: Say, repository: Path, team: tuple[Path, str]
+) -> None:
+    folder, commit = team
+    said = say("init", "--uses", f"file://{folder}", "--yes", "--json")
+    assert said.status == 0 and said.data["uses"] == f"file://{folder}@{commit}", said.out
+    new = committed(folder, config_yaml="checks: {tests: make other}\n")
+    assert say("init", "--uses", f"file://{folder}@{git(folder, 'branch', '--show-current')}", "--yes").status == 0
+    lines = (repository / ".tenuto/config.yaml").read_text().splitlines()
+    assert [line for line in lines if line.startswith("uses:")] == [f"uses: [file://{folder}@{new}]"]
+    said = say("run", "Add it", "--pipeline", "team", "--agent", "command:true", "--json")
+    assert said.error["code"] == "not-trusted"
+
+
+def test_init_copies_a_template_and_replaces_nothing(say: Say, repository: Path, team: tuple[Path, str]) -> None:
+    folder, _ = team
+    (repository / ".tenuto/roles").mkdir()
+    (repository / ".tenuto/roles/designer.md").write_text("mine\n")
+    said = say("init", "--template", f"file://{folder}@HEAD", "--yes", "--json")
+    assert said.status == 0 and ".tenuto/pipelines/team.yaml" in said.data["created"]
+    assert (repository / ".tenuto/config.yaml").read_text() == SETTINGS
+    assert (repository / ".tenuto/roles/designer.md").read_text() == "mine\n"
+    assert "uses" not in (repository / ".tenuto/config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--uses", "nonsense", "--yes"), "bad-uses"),
+        (("--template", "a", "--uses", "b"), "bad-usage"),
+    ],
+)
+def test_init_refuses_what_is_no_address_and_writes_nothing(
+    say: Say, repository: Path, home: Path, words: tuple[str, ...], code: str
+) -> None:
+    assert say("init", *words, "--json").error["code"] == code
+    assert not (repository / ".tenuto/config.yaml").exists()
+
+
+def test_without_a_persons_word_init_fetches_nothing(say: Say, repository: Path, team: tuple[Path, str]) -> None:
+    folder, commit = team
+    said = say("init", "--uses", f"file://{folder}@{commit}", "--json")
+    assert (said.status, said.error["code"]) == (4, "not-confirmed")
+    assert not place_of(reference(f"file://{folder}@{commit}")).exists()
+    assert not (repository / ".tenuto/config.yaml").exists()
