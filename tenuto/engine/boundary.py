@@ -4,11 +4,12 @@ The engine takes a snapshot of the work tree when an agent starts, and looks aga
 must lie inside its boundary or, in a shared work tree, inside the boundary of another agent that ran meanwhile. Files
 that Tenuto itself writes do not count.
 
-In a shared work tree a change cannot be attributed, so a forbidden one fails every agent that was running, and all of
-them are named. In a work tree of its own the agent is named, and only it fails; what changed meanwhile in the run's own
-tree, where no agent works then, fails all that were running. A later agent may put back what lies outside the boundary:
-that is no forbidden change. What lies outside the boundary and stands is never committed by us. The user's own .tenuto/
-is no agent's.
+In a shared work tree a change cannot be attributed: a person who is at the terminal is asked whether it was theirs
+(judge.py). Where nobody is, or says so, a forbidden one fails every agent that was running, and all of them are
+named. In a work tree of its own the agent is named, and only it fails; what changed meanwhile in the run's own tree,
+where no agent works then, fails all that were running. A later agent may put back what lies outside the boundary:
+that is no forbidden change. What lies outside the boundary and stands is never committed by us. The user's own
+.tenuto/ is no agent's.
 
 Where the engine starts its own agents, what was changed outside the boundary is put aside before the next one starts,
 and when the run rests: the file is moved into quarantine, and stands again as the commit has it. A file that had
@@ -309,6 +310,23 @@ class ChangeWatch:
         if fresh:
             self._save(self._strays, strays | fresh)
         return left
+
+    def strays_among(self, changed: list[str]) -> list[str]:
+        """Of these, the ones that are known to lie outside the boundary."""
+        known = self._known_strays()
+        return [path for path in changed if path in known]
+
+    def leave_to_person(self, plan: AttemptPlan, paths: list[str]) -> None:
+        """A person changed these: no agent is to blame for them, and nobody puts them aside."""
+        group = self._read(plan)
+        now = git.snapshot(plan.workdir, self.base(plan)) or {}
+        stand = {path: now[path] for path in paths if path in now}
+        for member in group.values():
+            if member["before"] is not None:
+                rest = {path: sha for path, sha in member["before"].items() if path not in paths}
+                member["before"] = {**rest, **stand}
+        self._write(plan, group)
+        self._save(self._strays, {path: was for path, was in self._known_strays().items() if path not in paths})
 
     def excuse(self, plan: AttemptPlan, paths: list[str]) -> None:
         """The engine's own check changed these while no agent ran: no agent is to blame for them."""

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from tenuto.workspace.settings import Settings
     from tenuto.workspace.workspace import Turn
 
+    Whose = Callable[[str, list[str]], bool]
+    """An attempt, and files that changed meanwhile and that it may not change: did the person do that themselves?"""
+
 _TAIL = 4000
 _LONGEST_MEMORY = 30_000  # characters of decisions, and of patterns
 
@@ -91,6 +94,7 @@ class Site:
         self.fresh_tree = False  # the work tree was made for this attempt, and is set up before it starts
         self.setups: dict[str, str] = {}  # attempts whose work tree is being set up, and where that command runs
         self.checks: dict[str, str] = {}  # attempts that have ended and are being checked
+        self.whose: Whose | None = None  # a person who is there, and can say what they changed themselves
 
     def definition(self, run: Run) -> Definition:
         known = known_definition(run)
@@ -475,7 +479,7 @@ def _findings(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Fi
     planted = site.boundary.settle_git(plan, in_flight)
     changed = site.boundary.changed(plan)
     damage = site.trees.damage(plan, changed) if plan.isolated else ""
-    outside = damage or site.boundary.outside_boundary(plan, changed, in_flight)
+    outside = damage or _outside(site, plan, changed, in_flight)
     unproven = planted or outside or broken
     before = _load_states(f"{directory}/before.json")
     receipt = receipts.check(plan, before, "" if unproven else reply["verdict"], directory)
@@ -492,6 +496,22 @@ def _findings(site: Site, plan: AttemptPlan, directory: str, reply: Reply) -> Fi
     if receipts.wants_checks(plan, site.settings.get("checks", {})):
         save(path, findings)
     return findings
+
+
+def _outside(site: Site, plan: AttemptPlan, changed: list[str], in_flight: list[str]) -> str:
+    """What lies outside every boundary. In a shared tree nobody can tell whose doing it was: a person who is there is
+    asked, and what they changed themselves is theirs. It costs no attempt, and is taken out of `changed`."""
+    outside = site.boundary.outside_boundary(plan, changed, in_flight)
+    if not outside or plan.isolated or site.whose is None:
+        return outside
+    strays = site.boundary.strays_among(changed)
+    if not strays or not site.whose(plan.name, [git.in_words(path) for path in strays]):
+        return outside
+    site.boundary.leave_to_person(plan, strays)
+    named = ", ".join(map(git.in_words, strays))
+    site.note(f"a person changed {named} while {plan.name} was at work", f"changed-by-person:{plan.name}")
+    changed[:] = [path for path in changed if path not in strays]
+    return site.boundary.outside_boundary(plan, changed, in_flight)
 
 
 def _keep(site: Site, plan: AttemptPlan, changed: list[str], reason: str) -> str:

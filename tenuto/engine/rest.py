@@ -64,6 +64,7 @@ from tenuto.workspace.workspace import Turn, Workspace
 if TYPE_CHECKING:
     from tenuto.core.records.commands import DecideGate
     from tenuto.core.records.run import Moment
+    from tenuto.engine.judge import Whose
     from tenuto.engine.loop import Watcher
     from tenuto.workspace.settings import Settings
 
@@ -165,8 +166,10 @@ def drive_until_rest(
     ask: Ask | None = None,
     in_advance: str = "",
     wait: Wait | None = None,
+    whose: Whose | None = None,
 ) -> Run:
-    """`wait`: a parked run is waited for, and goes on; None: it is a rest like any other."""
+    """`wait`: a parked run is waited for, and goes on; None: it is a rest like any other. `whose`: a person is there,
+    who can say that they changed a file themselves."""
     if in_advance:
         require_person(workspace.caller, f"{in_advance} gates in advance", f"tenuto run --no-input={in_advance}")
     workspace = at_home(workspace, workspace.load(name))
@@ -175,6 +178,7 @@ def drive_until_rest(
     with workspace.turn() as turn:
         remember(turn, name, roster)
     driver, has_waited = engine(workspace, name, roster, settings, watcher), False
+    driver.whose = whose
     while True:
         run = _drive_in_turn(driver) if has_waited else driver.drive()
         if run["status"] == "parked" and wait is not None:

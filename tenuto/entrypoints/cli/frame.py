@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -117,6 +118,19 @@ def open_here() -> Workspace:
 def keep_open(workspace: Workspace) -> None:
     """Another work tree of the same repository: it stays open as well, and says its warnings."""
     _opened.append(workspace)
+
+
+def home(workspace: Workspace, run: str) -> Workspace:
+    """Where the run works: the tree that was made for it, or here."""
+    from tenuto.engine.gates import at_home
+
+    with suppress(NotFound):  # it is known by another name, or only lies in a folder so far
+        there = at_home(workspace, workspace.load(run))
+        if there is not workspace:
+            keep_open(there)
+            say(f"in its own tree: {there.root}")
+        return there
+    return workspace
 
 
 def say_warnings() -> None:

@@ -15,7 +15,7 @@ import click
 from tenuto.core.times import between, milliseconds
 from tenuto.encoding import escape_terminal
 from tenuto.entrypoints.cli import run as running
-from tenuto.entrypoints.cli.frame import Answer, Command, Group, open_existing, open_here
+from tenuto.entrypoints.cli.frame import Answer, Command, Group, home, open_existing, open_here
 from tenuto.entrypoints.cli.terminal import Heading, Part, Table, counted, say, when
 from tenuto.errors import BadInput, Refused, TenutoError
 from tenuto.hooks.sessions import START
@@ -248,7 +248,7 @@ def _numbers(limits: dict[str, int | None]) -> dict[str, int]:
 def _go_on(workspace: Workspace, run: str) -> Answer:
     from tenuto.workspace.settings import read_settings
 
-    there = running.home(workspace, run)
+    there = home(workspace, run)
     roster = running.roster_of(there, read_settings(there.root, there.state), "", (), run)
     return running.drive(there, run, roster, waits=True)
 

@@ -21,12 +21,13 @@ from tenuto.entrypoints.cli.frame import (
     RunName,
     complete_agent,
     complete_pipeline,
+    home,
     keep_open,
     open_here,
 )
 from tenuto.entrypoints.cli.look import ended, say_what_is_unchecked
 from tenuto.entrypoints.cli.terminal import say
-from tenuto.entrypoints.cli.watch import progress
+from tenuto.entrypoints.cli.watch import progress, whose
 from tenuto.errors import BadInput, NotFound, Refused
 from tenuto.show.figures import sizes_of_pipelines
 from tenuto.show.inbox import unfinished_of
@@ -242,6 +243,7 @@ def drive(workspace: Workspace, run: str, roster: Roster, in_advance: str = "", 
                 engine=engine_for(workspace, run),
                 watcher=view.on_turn,
                 ask=view.asking(on_terminal(workspace)),
+                whose=view.wondering(whose(workspace)),
                 in_advance=in_advance,
                 wait=view.waiting if (typed.at_terminal() if waits is None else waits) else None,
             )
@@ -505,19 +507,6 @@ def _place(kind: str, branch: bool, tree: bool, dirty: str) -> Place:
     return Place(kind, branch, dirty, "" if tree else None)
 
 
-def home(workspace: Workspace, run: str) -> Workspace:
-    """Where the run works: the tree that was made for it, or here."""
-    from tenuto.engine.gates import at_home
-
-    with suppress(NotFound):  # it is known by another name, or only lies in a folder so far
-        there = at_home(workspace, workspace.load(run))
-        if there is not workspace:
-            keep_open(there)
-            say(f"in its own tree: {there.root}")
-        return there
-    return workspace
-
-
 def request_of(word: str) -> str:
     text = sys.stdin.read() if word == "-" else word
     if not text.strip():
@@ -666,6 +655,8 @@ def begin(
             own_tree.discard(here, workspace.root)
         raise
     say_what_is_unchecked(workspace, record)
+    if where.own_tree is None and typed.at_terminal():
+        say("agents share this work tree: you are asked about what changes here meanwhile; with --tree it stays yours")
     return workspace, run_view(record)["run"]
 
 

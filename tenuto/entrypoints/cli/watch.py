@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from tenuto.core.pipeline.records import Pipeline
     from tenuto.core.records.run import Run
+    from tenuto.engine.judge import Whose
     from tenuto.engine.rest import Decided
     from tenuto.workspace.workspace import Workspace
 
@@ -135,6 +136,9 @@ class Plain:
     def asking(self, ask: Ask) -> Ask:
         return ask
 
+    def wondering(self, whose: Whose | None) -> Whose | None:
+        return whose
+
     def waiting(self, run: Run) -> None:
         waiting = run_view(run)["waiting"]
         until = waiting["until"] if waiting else ""
@@ -166,16 +170,33 @@ class Moving:
             return None
 
         def quietly(run: Run) -> Decided | None:
-            if self._live is None:
+            with self._still():
                 return ask(run)
-            self._live.stop()
-            try:
-                return ask(run)
-            finally:  # a new picture below what was said: the old one would be drawn over it
-                self._live = self._moving()
-                self._live.start()
 
         return quietly
+
+    def wondering(self, whose: Whose | None) -> Whose | None:
+        """The same for whose doing a change was."""
+        if whose is None:
+            return None
+
+        def quietly(attempt: str, paths: list[str]) -> bool:
+            with self._still():
+                return whose(attempt, paths)
+
+        return quietly
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:  # a new picture below what was said: the old one would be drawn over it
+            self._live = self._moving()
+            self._live.start()
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -233,6 +254,24 @@ def drawn(line: Line, width: int, plain: bool = False) -> Text:
         text.append(f"  {escape_terminal(line.aside)}", style="dim")
     text.truncate(width, overflow="ellipsis")
     return text
+
+
+def whose(workspace: Workspace) -> Whose | None:
+    """Asks a person at the terminal whether a change was their own; None where none is there."""
+    from tenuto.entrypoints.cli.values import at_terminal
+    from tenuto.workspace.guard import Person
+
+    if not at_terminal() or not isinstance(workspace.caller, Person):
+        return None
+
+    def ask(attempt: str, paths: list[str]) -> bool:
+        say("")
+        say(f"while {attempt} was at work, this changed, and it may not change it:")
+        for path in paths:
+            say(f"  {escape_terminal(path)}")
+        return click.confirm("Did you change all of it yourself? (it stays, and costs no attempt)", err=True)
+
+    return ask
 
 
 # ---- logs ------------------------------------------------------------
