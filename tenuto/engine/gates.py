@@ -373,14 +373,15 @@ def claim_home(workspace: Workspace, run: Run) -> None:
     if home:
         with workspace.journal.write() as tx:
             at = tx.marker(f"home:{run['id']}")
-            if at is None:
+            if at is None or run["settings"].get("on"):
                 tx.put_marker(f"home:{run['id']}", home)
         _refuse_other_home(run, at, home)
 
 
 def _refuse_other_home(run: Run, at: str | None, home: str) -> None:
-    """Its attempts, work trees and files are there. Another engine would take its agents for lost."""
-    if at not in (None, home):
+    """Its attempts, work trees and files are there. Another engine would take its agents for lost; where workers carry
+    them out, they are in no checkout, and whoever has the run may drive it (cluster/driver.py)."""
+    if at not in (None, home) and not run["settings"].get("on"):
         hint = f"go on there; or, when nothing of it is in flight: tenuto join --take {run['id']}"
         raise Refused("other-checkout", f"run {run['id']} is driven in {at}, and this is {home}", hint, run=run["id"])
 
