@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tenuto
+from tenuto.entrypoints.mcp.calls import Desk
 from tests.support.houses import TENUTO, House, kill, until
 from tests.support.trusting import trust
 
@@ -99,6 +101,8 @@ def test_what_waits_for_a_person_holds_no_place_and_goes_on_after_their_word(tmp
     house = made(tmp_path, "pipeline: gated\n")
     house.say("queue", "add", "One")
     house.say("queue", "add", "Two", "--pipeline", "small")
+    listed: Any = Desk(tenuto.open(str(house.root))).call("list", {})
+    assert [one["standing"] for one in listed["queue"]] == ["waiting"] * 2, "a model is told the same"
     waiting = house.say("up", "--once")
     assert waiting.returncode == 5, waiting
     assert house.run("one")["status"] == "waiting_gate" and house.run("two")["status"] == "completed"

@@ -20,7 +20,8 @@ from tenuto.entrypoints.mcp import tools as shapes
 from tenuto.entrypoints.mcp.tools import APPROVE, INSIDE, INSTRUCTIONS, TOOLS, Tool
 from tenuto.errors import BadInput, NotFound, Refused, TenutoError
 from tenuto.show import runs
-from tenuto.show.inbox import driven_view
+from tenuto.show.inbox import driven_view, queue_view
+from tenuto.show.inbox import listed as driven_runs
 from tenuto.show.measures import measures
 from tenuto.show.views import ArtifactView, RunView, is_in_flight, run_view
 from tenuto.show.waiting import set_words
@@ -394,8 +395,16 @@ def _how(waiting: Waiting, name: str) -> str:
 def list_(workspace: Workspace, a: Arguments) -> Record:
     if not runs.has_journal(workspace):
         return {"runs": [], "current": None}
-    fitting = runs.summaries(workspace, a.get("status", []), limit=a.get("limit", 20))
-    return {"runs": [_summary(one) for one in fitting], "current": runs.current(workspace)}
+    fitting = driven_runs(workspace, a.get("status", []), limit=a.get("limit", 20))
+    cards = [{**_summary(one), "driven": one["driven"]["words"]} for one in fitting]
+    return {"runs": cards, "current": runs.current(workspace), "queue": _queue(workspace)}
+
+
+def _queue(workspace: Workspace) -> list[Record]:
+    return [
+        {"entry": one["entry"], "request": one["request"], "standing": one["standing"], "run": one["run"]}
+        for one in queue_view(workspace)["entries"]
+    ]
 
 
 def _summary(one: ListedRun) -> Record:

@@ -188,10 +188,19 @@ _CARD = thing(
     status=text(),
     pipeline=text(),
     driver=text("engine, guided or manual"),
+    driven=text("Who moves it on, or that nobody does."),
     step={"type": ["string", "null"]},
     created_at=text(),
     updated_at=text(),
     summary=text(),
+)
+_QUEUED = thing(
+    "",
+    "entry request standing",
+    entry=text(),
+    request=text("Data."),
+    standing=text("waiting, begun, refused, stuck"),
+    run=text("The run that it began; empty before that."),
 )
 _ATTEMPT = thing("", "attempt status", attempt=text(), step=text(), role=text(), status=text(), since=text())
 _STEP = thing("", "step status", step=text(), status=text(), visits=number(), verdict={"type": ["string", "null"]})
@@ -412,7 +421,14 @@ TOOLS = (
             status=many(text(), "Only these: running, waiting_gate, paused, completed, failed, ..."),
             limit=number("At most so many; 20.", minimum=1),
         ),
-        thing("", "runs current", runs=many(_CARD), current={"type": ["string", "null"]}, notes=_NOTES),
+        thing(
+            "",
+            "runs current",
+            runs=many(_CARD),
+            current={"type": ["string", "null"]},
+            queue=many(_QUEUED, "Requests that wait for their turn, or have begun and are not done."),
+            notes=_NOTES,
+        ),
     ),
     Tool(
         "metrics",
