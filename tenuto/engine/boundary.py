@@ -28,7 +28,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NotRequired, TypedDict
 
@@ -78,7 +78,8 @@ class ChangeWatch:
 
     def begin(self, plan: AttemptPlan, in_flight: list[str]) -> None:
         """An agent that starts beside others joins their group; the first one begins a new group."""
-        self._clear_special(plan, is_read_unasked)
+        special = self._special(plan)
+        moved = self._move_special(plan, [path for path in special if is_read_unasked(path)])
         group = self._read(plan)
         mine = group.get(plan.name) if plan.isolated else None  # where it goes on in the tree of another one
         if not any(name in in_flight and name != plan.name for name in group):
@@ -92,7 +93,7 @@ class ChangeWatch:
             "told": _own_output(plan.workdir),
             "around": self._around(plan) if plan.isolated else {},
             "git": snapshots[0] if snapshots else git_state.snapshot(self.workspace.root),
-            "special": self._special(plan),
+            "special": [path for path in special if path not in moved],
         }
         self._write(plan, group)
 
@@ -114,8 +115,9 @@ class ChangeWatch:
             return [], ""
         before = [set(member.get("special", [])) for member in group.values()]
         known = set.intersection(*before) if before else set()
-        moved = self._clear_special(
-            plan, lambda path: path not in known and (is_read_unasked(path) or (alone and not is_in_use(path)))
+        fresh = [path for path in self._special(plan) if path not in known]
+        moved = self._move_special(
+            plan, [path for path in fresh if is_read_unasked(path) or (alone and not is_in_use(path))]
         )
         in_git = [f"{path} was no file any more" for path in moved if path.startswith(".git/")]
         if in_git:
@@ -133,9 +135,8 @@ class ChangeWatch:
             found += [f".git/{path}" for path in special_files(repository.common)]
         return found
 
-    def _clear_special(self, plan: AttemptPlan, is_wanted: Callable[[str], bool]) -> list[str]:
-        moved = [path for path in self._special(plan) if is_wanted(path)]
-        for path in moved:
+    def _move_special(self, plan: AttemptPlan, special: list[str]) -> list[str]:
+        for path in special:
             repository = repository_of(self.workspace.root) if path.startswith(".git/") else None
             if repository is not None:
                 move_aside(repository.common, path.removeprefix(".git/"), f"{self._aside(plan)}/git")
@@ -143,7 +144,7 @@ class ChangeWatch:
                 move_aside("/", path[1:], self._aside(plan))
             else:
                 move_aside(self.workspace.root, path, self._aside(plan))
-        return moved
+        return special
 
     def _aside(self, plan: AttemptPlan) -> str:
         return f"{self.workspace.state}/quarantine/special-{plan.run['id']}-{plan.name}"

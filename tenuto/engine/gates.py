@@ -485,13 +485,14 @@ def decide_gate(
     if decision == "revise" and not feedback.strip():
         hint = f"tenuto revise {name} --feedback 'what should change'"
         raise BadInput("no-feedback", "a step is sent back with words: what should change?", hint)
-    workspace = at_home(workspace, workspace.load(name))
-    refuse_elsewhere(workspace, workspace.load(name))
-    if passed_on:
-        refuse_agents(workspace.caller, f"{decision} a gate")
-    else:
-        require_person(workspace.caller, f"{decision} a gate", f"tenuto {decision} {name}")
+    before = workspace.load(name)
+    workspace = at_home(workspace, before)
+    refuse_elsewhere(workspace, before)
     caller = workspace.caller
+    if passed_on:
+        refuse_agents(caller, f"{decision} a gate")
+    else:
+        require_person(caller, f"{decision} a gate", f"tenuto {decision} {name}")
     beyond = {**(caller.proof if isinstance(caller, Person) else {}), **({"over": over} if over else {})}
     with workspace.turn() as turn:
         run = turn.existing(name)

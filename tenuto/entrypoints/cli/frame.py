@@ -120,12 +120,12 @@ def keep_open(workspace: Workspace) -> None:
     _opened.append(workspace)
 
 
-def home(workspace: Workspace, run: str) -> Workspace:
+def home(workspace: Workspace, run: str, known: Run | None = None) -> Workspace:
     """Where the run works: the tree that was made for it, or here."""
     from tenuto.engine.gates import at_home
 
     with suppress(NotFound):  # it is known by another name, or only lies in a folder so far
-        there = at_home(workspace, workspace.load(run))
+        there = at_home(workspace, known or workspace.load(run))
         if there is not workspace:
             keep_open(there)
             say(f"in its own tree: {there.root}")

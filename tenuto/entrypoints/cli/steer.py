@@ -225,8 +225,8 @@ def _decide(
 
     workspace = open_existing()
     run_id = chosen(workspace, run)
-    workspace = home(workspace, run_id)
     before = workspace.load(run_id)
+    workspace = home(workspace, run_id, before)
     waiting = waiting_of(before)
     answers = _answers(waiting, words, file) if decision == "approve" else {}
     if decision == "revise" and not feedback.strip() and at_terminal():
