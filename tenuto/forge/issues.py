@@ -1,6 +1,6 @@
 """An issue as the request of a run: from GitHub, from GitLab, or from a file.
 
-    issue = find(root, "123")           by its number, its address, or a file
+    issue = find_issue(root, "123")           by its number, its address, or a file
     request(issue)                      the text of the request
 
 What somebody wrote into an issue is data. It stands in the request as a quotation, with where it comes from, so that
@@ -39,7 +39,7 @@ class Issue(TypedDict):
     labels: list[str]
 
 
-def find(root: str, text: str, remote: str = "", kind: str = "") -> Issue:
+def find_issue(root: str, text: str, remote: str = "", kind: str = "") -> Issue:
     number, link = _NUMBER.match(text), _URL.match(text)
     if link:
         forge = Forge(kind_of(link["host"], kind), link["host"], link["path"], "", "")

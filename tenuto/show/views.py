@@ -168,6 +168,7 @@ class RunView(TypedDict):
     failure: FailureView | None
     open_ends: OpenEnds  # of a run that finished well: what was not done
     branch: str
+    pull_request: str  # its address; empty: none was opened
     stash: str
 
 
@@ -222,6 +223,7 @@ def run_view(run: Run, pipeline: Pipeline | None = None) -> RunView:
         "failure": {"step": failure["step"], "error": failure["error"]} if failure else None,
         "open_ends": ends,
         "branch": settings.get("branch", ""),
+        "pull_request": (settings.get("pull_request") or {}).get("url", ""),
         "stash": settings.get("stash", ""),
     }
 

@@ -40,7 +40,7 @@ def take_issue(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 def requested(workspace: Workspace, request: str | None) -> str | None:
     """What was typed, or the issue that was named."""
-    from tenuto.forge.issues import find
+    from tenuto.forge.issues import find_issue
     from tenuto.forge.issues import request as in_words
     from tenuto.workspace.settings import read_settings
 
@@ -51,7 +51,7 @@ def requested(workspace: Workspace, request: str | None) -> str | None:
     if request is not None:
         raise BadInput("bad-usage", "a request and an issue say the same thing twice", "give one of them")
     wanted = read_settings(workspace.root).get("pull_request", {})
-    issue = find(workspace.root, named, wanted.get("remote", ""), wanted.get("forge", ""))
+    issue = find_issue(workspace.root, named, wanted.get("remote", ""), wanted.get("forge", ""))
     context.meta[_ISSUE] = issue
     say(f"issue: {issue['url']}  {issue['title']}")
     return in_words(issue)
@@ -285,15 +285,17 @@ def _record(workspace: Workspace, run: Run) -> str:
     from tenuto.forge.requests import note
     from tenuto.show.changes import decisions_of
     from tenuto.show.run_page import Runs
+    from tenuto.show.views import run_view
 
-    seal = Runs(workspace).page(run["id"], lines=0)["seal"]
+    name = run_view(run)["run"]
+    seal = Runs(workspace).page(name, lines=0)["seal"]
     decided = [
         f"{one['at']}: {one['decision']} of `{one['name']}` by `{one['who']}`, on "
         + (
             ", ".join(f"`{shown['path']}` `{(shown['sha256'] or 'nothing')[:12]}`" for shown in one["shown"])
             or "nothing"
         )
-        for one in decisions_of(workspace, run["id"])
+        for one in decisions_of(workspace, name)
     ]
     return note(run, decided, str(seal["head"]), int(seal["events"]))
 

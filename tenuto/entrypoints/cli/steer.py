@@ -260,8 +260,7 @@ def _revise_as_reviewed(run: str | None, feedback: str, key: str | None, name: s
 
 
 def _address(run: Run, number: str) -> str:
-    known = run["settings"].get("pull_request") or {}
-    return str(known.get("url") or (number if number != "known" else "ADDRESS"))
+    return run_view(run)["pull_request"] or (number if number != "known" else "ADDRESS")
 
 
 def _answers(waiting: Waiting | None, words: tuple[str, ...], file: str | None) -> dict[str, object]:
