@@ -95,6 +95,17 @@ WORDS = (
     ["staged", "restart"],
     ["staged", "update", '{"status": "in_progress"}'],
     ["staged", "update", '{"gate_protection": null}'],
+    ["queue", "add", "Build it"],
+    ["queue", "start"],
+    ["up", "--once"],
+    ["move", "--to", "postgresql:///nowhere"],
+    ["move", "--back"],
+    ["join", "postgresql:///nowhere"],
+    ["join", "--take", "x"],
+    ["cluster", "init", "postgresql:///nowhere"],
+    ["worker", "--pool", "default"],
+    ["attempt", "x"],
+    ["pr", "x", "--yes"],
 )
 # What only looks, or only ends or tidies up something: nothing opens.
 HARMLESS = (
@@ -120,6 +131,15 @@ HARMLESS = (
     "completion",
     "page",
     "pipeline",
+    "pipelines",
+    "roles",
+    "runs",
+    "costs",
+    "diff",
+    "workers",
+    "config",
+    "help",
+    "demo",
     "ui",
 )
 # What a person says to those that are led by hand; from an agent it counts for nothing.

@@ -97,6 +97,7 @@ steps:
 ANSWERS: list[dict[str, Any]] = [
     {"for": {"step": "scan", "try": 1}, "reply": '```json\n{"parts": 3}\n```\nDONE: wrong'},
     {"for": {"step": "scan"}, "reply": '```json\n{"parts": ["x", "y"]}\n```\nDONE: right'},
+    {"for": {"role": "implementer"}, "files": {"{out}": "made\n"}},  # whichever attempt it was that made it
 ]
 
 

@@ -57,7 +57,8 @@ def test_every_command_that_looks_is_searched_for_secrets_and_for_what_a_termina
 
 
 def test_every_command_is_given_what_nobody_would_type() -> None:
-    """The others wait (watch, mcp, ui), write where their user says, or have their own tests for what they read."""
+    """The others wait (watch, mcp, ui, up, worker), start servers (cluster, demo), write where their user says, or have
+    their own tests for what they read."""
     assert set(COMMANDS) - set(p14_input.NAMES) == {
         "watch",
         "mcp",
@@ -67,6 +68,10 @@ def test_every_command_is_given_what_nobody_would_type() -> None:
         "setup",
         "doctor",
         "completion",
+        "up",
+        "worker",
+        "cluster",
+        "demo",
     }
     assert set(fuzz.STAGED) == set(OPERATIONS) and set(VERBS) - set(fuzz.FEATURE) == {"commit"}
     assert {EVENTS[name] for name in fuzz.HOOKS} | {"Delegation"} == set(HANDLERS)
