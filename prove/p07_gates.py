@@ -35,6 +35,7 @@ from tenuto.workspace.settings import read_settings
 
 FULL = {"signed": 2_600, "stale": 5_600, "by hand": 1_000, "racing": 110, "written": 300}
 SAMPLE = {"signed": 40, "stale": 120, "by hand": 30, "racing": 3, "written": 14}
+SAID = "as was said"  # what a decision says; a step is not sent back without words
 RACERS = 8
 
 
@@ -145,7 +146,7 @@ def _true_one(root: Path, folder: Path) -> list[str]:
     """The signature that is right is taken; the same one again is not, nor at the gate that comes after a revision."""
     workspace, settings = tenuto.open(str(root)), read_settings(str(root))
     approved, sent_back = (
-        (word, protection.sign(protection.text_to_sign(workspace.load(RUN), word, ""), str(folder / "ada")))
+        (word, protection.sign(protection.text_to_sign(workspace.load(RUN), word, SAID), str(folder / "ada")))
         for word in ("approve", "revise")
     )
     found = []
@@ -159,7 +160,7 @@ def _true_one(root: Path, folder: Path) -> list[str]:
         )
     ):
         try:
-            decide_gate(workspace, RUN, word, "", settings, signature, "ada")
+            decide_gate(workspace, RUN, word, SAID, settings, signature, "ada")
             if not wanted:
                 found.append(f"a true signature was replayed ({word}, {number}), and accepted")
         except TenutoError as refusal:
@@ -170,8 +171,8 @@ def _true_one(root: Path, folder: Path) -> list[str]:
     if workspace.load(RUN)["gate"] is None:
         found.append("after the replays no gate is open")
     else:
-        anew = protection.sign(protection.text_to_sign(workspace.load(RUN), "approve", ""), str(folder / "ada"))
-        found += _counts_once(lambda: decide_gate(workspace, RUN, "approve", "", settings, anew, "ada"))
+        anew = protection.sign(protection.text_to_sign(workspace.load(RUN), "approve", SAID), str(folder / "ada"))
+        found += _counts_once(lambda: decide_gate(workspace, RUN, "approve", SAID, settings, anew, "ada"))
     workspace.journal.close()
     return found
 
@@ -190,12 +191,12 @@ def _stock(run: Any, folder: Path) -> dict[str, str]:
         "no files": {**run, "gate": {**gate, "shown": []}},
     }
     made = {
-        what: protection.sign(protection.text_to_sign(other, "approve", ""), str(folder / "ada"))
+        what: protection.sign(protection.text_to_sign(other, "approve", SAID), str(folder / "ada"))
         for what, other in others.items()
     }
-    made["a rejection"] = protection.sign(protection.text_to_sign(run, "reject", ""), str(folder / "ada"))
+    made["a rejection"] = protection.sign(protection.text_to_sign(run, "reject", SAID), str(folder / "ada"))
     made["other words"] = protection.sign(protection.text_to_sign(run, "approve", "but"), str(folder / "ada"))
-    made["mallory"] = protection.sign(protection.text_to_sign(run, "approve", ""), str(folder / "mallory"))
+    made["mallory"] = protection.sign(protection.text_to_sign(run, "approve", SAID), str(folder / "mallory"))
     return made
 
 
@@ -217,7 +218,7 @@ def _forgery(chance: random.Random, stock: dict[str, str]) -> tuple[str, str, st
         text[at] = "A" if text[at] != "A" else "B"
         signature = "".join(text)
     decision = "revise" if what == "a rejection" else "approve"
-    return decision, "", signature, signer, what
+    return decision, SAID, signature, signer, what
 
 
 # ---- what was shown --------------------------------------------------------------------------------
@@ -248,7 +249,7 @@ def _stale(made: Path, count: int, tell: Progress) -> list[str]:
         tell(number + 1, count)
     for decision in ("approve", "reject", "revise"):
         try:
-            decide_gate(workspace, RUN, decision, "", {}, gate="gate-0")
+            decide_gate(workspace, RUN, decision, SAID, {}, gate="gate-0")
             found.append(f"{decision} for a gate that is not the open one was accepted")
         except TenutoError:
             pass
@@ -377,7 +378,7 @@ def _race(root: Path, words: list[str]) -> list[int]:
                 workspace = tenuto.open(str(root))
                 os.close(writable)
                 os.read(readable, 1)  # until all are there
-                decide_gate(workspace, RUN, word, "", {})
+                decide_gate(workspace, RUN, word, SAID, {})
                 status = 0
             except TenutoError:
                 status = 1
