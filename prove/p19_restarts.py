@@ -2,8 +2,9 @@
 
 Journal and tables are on one private PostgreSQL. A real driver and a real worker carry runs out; the driver notes, in
 this process, which version of the run its turns were told is durable. Meanwhile the server is killed with -9, all of
-it, and started again. A driver that cannot go on is started anew, as a service would be. In the end every version that
-was answered is there, event by event as it was, every attempt has one end, and no agent has run twice.
+it, at any moment or in the moment of an answer, and started again. A driver that cannot go on is started anew, as a
+service would be. In the end every version that was answered is there, event by event as it was, every attempt has one
+end, and no agent has run twice.
 
 A partition of the network, and a standby that takes over, are not tried here.
 """
@@ -82,6 +83,8 @@ class Arena:
         self.violations: list[str] = []
         self.kills = self.answered = self.attempts = self.drivers = 0
         self.seen: dict[int, str] = {}  # version of the run -> what was told to be durable
+        self.is_armed = False  # the server is killed as soon as something has been answered
+        self.struck = threading.Event()
         self.worker: subprocess.Popen[bytes] | None = None
         (folder / "agent.py").write_text(AGENT)
         (folder / "witness").touch()
@@ -128,11 +131,10 @@ class Arena:
         done = threading.Event()
         driving = threading.Thread(target=self._drive, args=(made, done), daemon=True)
         driving.start()
-        for _ in range(kills):
-            if done.wait(self.chance.uniform(0.5, 2.5)):
+        for number in range(kills):
+            if not (self._at_an_answer(done) if number % 2 == 0 else self._at_any_moment(done)):
                 break
             latest = max(self.seen, default=0)
-            self.server.kill()
             self.kills += 1
             time.sleep(self.chance.uniform(0.0, 1.0))
             self.server.resume()
@@ -143,6 +145,21 @@ class Arena:
         driving.join(150)
         self._judge(made)
         self._git("-C", str(self.root), "switch", "-q", "main")
+
+    def _at_an_answer(self, done: threading.Event) -> bool:
+        """Nothing else has been written since, which could have carried it to the disk."""
+        self.struck.clear()
+        self.is_armed = True
+        while not self.struck.wait(0.05):
+            if done.is_set():
+                return self.struck.is_set()
+        return True
+
+    def _at_any_moment(self, done: threading.Event) -> bool:
+        if done.wait(self.chance.uniform(0.5, 2.5)):
+            return False
+        self.server.kill()
+        return True
 
     def _version(self, name: str) -> int:
         """Of the run, as the server has it now."""
@@ -172,6 +189,10 @@ class Arena:
     def _note(self, run: Run, fresh: list[str]) -> None:
         """Shown after each turn: what it did was answered."""
         self.seen[run["version"]] = digest(dumps([*run["attempts"]]).encode())
+        if self.is_armed:
+            self.is_armed = False
+            self.server.kill()
+            self.struck.set()
 
     def _judge(self, name: str) -> None:
         workspace = tenuto.open(str(self.root))
