@@ -600,13 +600,10 @@ def worktree_of(workspace: Workspace, at: str) -> Json | None:
 
 
 def _branch(root: str) -> str | None:
-    try:
-        with open(f"{root}/.git", encoding="utf-8") as file:
-            folder = file.read().removeprefix("gitdir:").strip()
-        with open(f"{folder if folder.startswith('/') else root + '/' + folder}/HEAD", encoding="utf-8") as file:
-            head = file.read().strip()
-    except OSError:
-        return None
+    from tenuto.files.git_links import git_directory, path_in
+
+    folder = git_directory(root)
+    head = path_in(f"{folder}/HEAD") if folder else ""
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else None
 
 

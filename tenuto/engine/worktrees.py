@@ -44,6 +44,7 @@ from tenuto.engine.attempt import AttemptPlan, definition_of, existing
 from tenuto.engine.boundary import ChangeWatch
 from tenuto.errors import Refused, TenutoError
 from tenuto.files import copies, git
+from tenuto.files.git_links import git_directory, path_in
 from tenuto.names import as_glob, check_path, slug, without_dots
 from tenuto.workspace.locate import main_root
 from tenuto.workspace.workspace import Workspace
@@ -153,18 +154,11 @@ class Trees:
 
     def _is_ours(self, path: str) -> bool:
         """Its .git leads to our repository, and from there back: no command of ours acts on another tree."""
-        try:
-            with open(
-                f"{path}/.git", encoding="utf-8", errors="surrogateescape"
-            ) as file:  # a folder's name need not be text
-                place = os.path.join(path, file.read().removeprefix("gitdir:").strip())
-            with open(f"{place}/gitdir", encoding="utf-8", errors="surrogateescape") as file:
-                back = os.path.join(place, file.read().strip())
-            inside = os.path.realpath(os.path.dirname(self.state)) + "/worktrees/"
-            leads_back = os.path.realpath(back) == os.path.realpath(f"{path}/.git")
-            return leads_back and os.path.realpath(place).startswith(inside)
-        except (OSError, ValueError):  # the latter: a NUL in it
-            return False
+        place = git_directory(path)
+        back = path_in(f"{place}/gitdir") if place else ""
+        inside = os.path.realpath(os.path.dirname(self.state)) + "/worktrees/"
+        leads_back = bool(back) and os.path.realpath(os.path.join(place, back)) == os.path.realpath(f"{path}/.git")
+        return leads_back and os.path.realpath(place).startswith(inside)
 
     def merged(self, plan: AttemptPlan) -> str:
         """The commit that merged this attempt, if one did."""
@@ -296,7 +290,7 @@ def locked(path: str) -> bool:
     answer = (
         git.ask(path, "rev-parse", "--path-format=absolute", "--git-path", "locked") if os.path.isdir(path) else None
     )
-    return answer is not None and answer.status == 0 and os.path.exists(answer.out.rstrip("\n"))
+    return answer is not None and answer.status == 0 and os.path.exists(answer.out.removesuffix("\n"))
 
 
 def matching(root: str, pattern: str) -> list[str]:
@@ -502,7 +496,7 @@ def _branches(root: str, run: str) -> list[tuple[str, str, str]]:
 def _changes(path: str) -> dict[str, str] | None:
     """What is not committed there, with git's two letters for it; None where this is no work tree of its own."""
     top = git.ask(path, "rev-parse", "--show-toplevel")
-    if top.status != 0 or os.path.realpath(top.out.rstrip("\n")) != os.path.realpath(path):
+    if top.status != 0 or os.path.realpath(top.out.removesuffix("\n")) != os.path.realpath(path):
         return None
     answer = git.ask(path, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     return {line[3:]: line[:2] for line in answer.out.split("\0") if line} if answer.status == 0 else None

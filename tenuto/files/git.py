@@ -33,6 +33,7 @@ from tenuto.encoding import digest
 from tenuto.errors import Refused
 from tenuto.files import git_start
 from tenuto.files.exchange import LARGEST
+from tenuto.files.git_links import git_directory, path_in
 from tenuto.files.git_start import NO_REPOSITORY, NOT_STARTED, Answer, repository_of
 from tenuto.files.planted import read_plain
 
@@ -43,12 +44,19 @@ _BEGAN = time.time()
 _PATIENCE = 15.0  # seconds, for a git that is at work; on a busy machine a short one takes some of them
 _WHILE = 2.0  # seconds, after which the process that made it can be seen at work
 _PAUSE = 0.1
-_TOLD = re.compile(r"Unable to create '([^\n]+?\.lock)': File exists")
+_TOLD = r"Unable to create '({}[^\n]+?\.lock)': File exists"
+_CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f\x7f]")
 
 
-def named(errors: str) -> str:
-    """The lock file that kept git from its work; "" where it was something else."""
-    found = _TOLD.search(errors)
+def named(errors: str, *known: str) -> str:
+    """The lock file that kept git from its work; "" where it was something else. `known`: folders that it may lie in,
+    which git shows with other signs in the place of some."""
+    for folder in known:
+        shown = f"{_CONTROLS.sub('?', folder.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace'))}/"
+        found = re.search(_TOLD.format(re.escape(shown)), errors)
+        if found:
+            return f"{folder}/{found[1].removeprefix(shown)}"
+    found = re.search(_TOLD.format(""), errors)
     return found[1] if found else ""
 
 
@@ -105,11 +113,9 @@ def _is_within(place: str, repository: str) -> bool:
     roots = [os.path.dirname(os.path.realpath(repository)), os.path.realpath(repository)]
     trees = f"{repository}/worktrees"
     for name in os.listdir(trees) if os.path.isdir(trees) else []:
-        try:
-            with open(f"{trees}/{name}/gitdir", encoding="utf-8", errors="surrogateescape") as file:
-                roots.append(os.path.realpath(os.path.dirname(file.read().strip())))
-        except OSError:
-            continue
+        lies = path_in(f"{trees}/{name}/gitdir")
+        if lies:
+            roots.append(os.path.realpath(os.path.dirname(os.path.join(trees, name, lies))))
     return any(place == root or place.startswith(root + "/") for root in roots)
 
 
@@ -129,9 +135,9 @@ Snapshot = dict[str, str]
 def ask(root: str, *words: str, given: str = "", seconds: float | None = None) -> Answer:
     """Run it, whatever comes of it. Where another git's lock was in the way, once more when that is gone."""
     answer = git_start.start(root, words, given=given, seconds=seconds)[0]
-    lock = named(answer.errors) if answer.status != 0 else ""
-    repository = repository_of(root) if lock else None
-    if repository and is_gone(lock, repository.common):
+    repository = repository_of(root) if answer.status != 0 else None
+    lock = named(answer.errors, repository.own, repository.common) if repository else ""
+    if repository and lock and is_gone(lock, repository.common):
         return git_start.start(root, words, given=given, seconds=seconds)[0]
     return answer
 
@@ -165,19 +171,13 @@ def settle_tree(root: str, path: str) -> None:
     """Git notes where it found its own files when the tree was made: in the stand-in, which goes with this process. The
     tree shall know the place itself. One that is no work tree of this repository is left as it is."""
     repository = repository_of(root)
-    try:
-        with open(f"{path}/.git", encoding="utf-8", errors="surrogateescape") as file:
-            noted = file.read().strip()
-        real = f"{repository.common}/worktrees/{os.path.basename(noted)}" if repository else ""
-        with open(f"{real}/gitdir", encoding="utf-8", errors="surrogateescape") as file:
-            back = os.path.realpath(os.path.join(real, file.read().strip()))
-    except OSError:
-        return
-    wanted = f"gitdir: {real}"
-    if noted != wanted and back == os.path.realpath(f"{path}/.git"):
+    noted = git_directory(path)
+    real = f"{repository.common}/worktrees/{os.path.basename(noted)}" if repository and noted else ""
+    back = path_in(f"{real}/gitdir") if real else ""
+    if back and noted != real and os.path.realpath(os.path.join(real, back)) == os.path.realpath(f"{path}/.git"):
         beside = f"{path}/.git.tenuto-{os.getpid()}"
         with open(beside, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(f"{wanted}\n")
+            file.write(f"gitdir: {real}\n")
         os.replace(beside, f"{path}/.git")
 
 

@@ -37,6 +37,7 @@ import threading
 from typing import NamedTuple
 
 from tenuto.errors import Refused
+from tenuto.files.git_links import git_directory, path_in
 from tenuto.files.planted import read_plain
 
 NOT_STARTED = 127  # the status where the program itself could not be started
@@ -124,18 +125,12 @@ def repository_of(root: str) -> Repository | None:
         if os.path.isdir(path):
             own = path
         elif os.path.isfile(path):
-            said = _first_line(path)
-            own = os.path.normpath(os.path.join(folder, said[7:].strip())) if said.startswith("gitdir:") else ""
+            own = git_directory(folder)
         if own and os.path.lexists(f"{own}/HEAD"):
-            return Repository(folder, own, os.path.realpath(os.path.join(own, _first_line(f"{own}/commondir") or ".")))
+            return Repository(folder, own, os.path.realpath(os.path.join(own, path_in(f"{own}/commondir") or ".")))
         if folder == "/":
             return None
         folder = os.path.dirname(folder)
-
-
-def _first_line(path: str) -> str:
-    body = read_plain(path, 65536) or b""
-    return body.partition(b"\n")[0].decode("utf-8", "surrogateescape").strip()
 
 
 # ---- the stand-in

@@ -33,7 +33,7 @@ def locate(path: str) -> tuple[str, str, str]:
         if kind == _FOLDER and _is_repository(git):
             return here, "", git + "/tenuto"
         if kind == _FILE:
-            linked = _linked(here, git)
+            linked = _linked(here)
             if linked is not None:
                 return (here or "/", *linked)
         if own is None and _kind(here + "/.tenuto") == _FOLDER:
@@ -74,8 +74,10 @@ def root_of_tree(state: str, tree: str, main: str | None) -> str | None:
         return main
     from os.path import join, normpath
 
+    from tenuto.files.git_links import path_in
+
     about = f"{_parent(state)}/worktrees/{tree}"
-    git_file = _text(about + "/gitdir")  # absolute, or seen from where this is written
+    git_file = path_in(about + "/gitdir")  # absolute, or seen from where this is written
     root = _parent(normpath(join(about, git_file))) if git_file else ""
     return root if root and _kind(root) == _FOLDER else None
 
@@ -104,15 +106,16 @@ def _setting(path: str, section: str, name: str) -> str:
     return ""
 
 
-def _linked(root: str, git_file: str) -> tuple[str, str] | None:
+def _linked(root: str) -> tuple[str, str] | None:
     """None where the file leads nowhere: then git, too, says that this is no repository."""
     from os.path import basename, join, normpath
 
-    text = _text(git_file)
-    git_dir = normpath(join(root, text.removeprefix("gitdir:").strip()))
-    if not text.startswith("gitdir:") or _kind(git_dir) != _FOLDER:
+    from tenuto.files.git_links import git_directory, path_in
+
+    git_dir = git_directory(root)
+    if not git_dir or _kind(git_dir) != _FOLDER:
         return None
-    common = _text(git_dir + "/commondir")
+    common = path_in(git_dir + "/commondir")
     if not common:  # a submodule: a repository of its own
         return "", git_dir + "/tenuto"
     return basename(git_dir), normpath(join(git_dir, common)) + "/tenuto"

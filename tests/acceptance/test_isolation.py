@@ -420,10 +420,10 @@ def test_what_strayed_is_not_committed_unless_somebody_who_may_went_on_with_it(g
     assert sorted(path.name for path in kept.glob("*/*")) == ["shared.txt", "stray.txt"]
 
 
-@pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b'it\'s "so"'])
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b'it\'s "so"', b"\r\n \xff'\"\\$\t\x01 \r\n"])
 def test_a_repository_may_be_called_as_it_likes(tmp_path: Path, name: bytes) -> None:
     """Git writes the names of folders as they are. One that is no UTF-8 was taken for a tree that its agent had
-    tampered with."""
+    tampered with, and where one has a line end, git was asked about the run's own tree instead of the item's."""
     ground = Ground(tmp_path / os.fsdecode(name))
     assert ground.drive(ground.start(_01="echo a > a.txt", _02="echo b > b.txt"))["status"] == "completed"
     assert merges(ground) == ["01-a", "02-b"]

@@ -41,6 +41,15 @@ def test_a_run_begins_over_the_lock_of_a_killed_git(ground: Ground) -> None:
     assert ground.drive(ground.start(_01="echo a > a.txt", _02="echo b > b.txt"))["status"] == "completed"
 
 
+@pytest.mark.parametrize("name", ["index.lock", "refs/heads/main.lock"])
+def test_a_lock_is_found_whatever_the_repository_is_called(tmp_path: Path, name: str) -> None:
+    """Git's message shows other signs in the place of some."""
+    ground = Ground(tmp_path / os.fsdecode(b"\r\n \xff'\"\\$\t\x01 \r\n"))
+    lock = leave(ground.root / ".git" / name)
+    (ground.root / "shared.txt").write_text("changed\n")
+    assert git.commit(str(ground.root), ["shared.txt"], "changed") and not lock.exists()
+
+
 def test_a_lock_from_before_the_clock_was_set_back_is_old(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the clock it is yet to come, and would be in the way until then."""
     monkeypatch.setattr(git, "_PATIENCE", 0.2)

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import tenuto
+from tenuto.dialects.staged_beginning import worktree_of
 from tenuto.errors import NotFound, Refused
+from tenuto.files.git_start import repository_of
 from tenuto.workspace.locate import locate
 
 pytestmark = pytest.mark.needs("git")
@@ -52,6 +54,19 @@ def test_all_work_trees_share_one_journal_and_know_each_others_roots(tmp_path: P
     assert (here.root_of(name), there.root_of("")) == (str(tree), str(root))
     shutil.rmtree(tree)
     assert here.root_of(name) is None
+
+
+@pytest.mark.parametrize("name", [b" \xff ", b"new\nline", b"\r\n'\"\\$\t\x01\r\n"])
+def test_a_work_tree_may_be_called_as_it_likes_and_so_may_its_repository(tmp_path: Path, name: bytes) -> None:
+    """Git's own files hold a path as it is, and it takes off nothing but line ends at its end."""
+    root, tree = repository(tmp_path / os.fsdecode(name) / "main"), tmp_path / "trees" / os.fsdecode(name)
+    git(root, "worktree", "add", "-q", "-b", "fix", str(tree))
+    (own,) = os.listdir(root / ".git" / "worktrees")
+    assert locate(str(tree)) == (str(tree), own, f"{root}/.git/tenuto")
+    assert tenuto.open(str(root)).root_of(own) == str(tree)
+    assert repository_of(str(tree)) == (str(tree), f"{root}/.git/worktrees/{own}", f"{root}/.git")
+    there = worktree_of(tenuto.open(str(tree)), "now")
+    assert there == {"path": str(tree), "branch": "fix", "createdAt": "now"}
 
 
 def test_a_work_tree_with_relative_links_is_found_from_the_main_one(tmp_path: Path) -> None:
