@@ -209,11 +209,12 @@ def test_a_standby_that_takes_over_in_the_middle_of_a_turn_has_what_was_answered
     address = f"host={first.folder},{second.folder} port={first.port} dbname=postgres user=postgres"
     journal = own_journal(first, tmp_path, address)
     append(journal, "a", 0, started("a"), noted("answered"))
-    with pytest.raises(Conflict, match="nothing was written"), journal.write() as tx:
+    with pytest.raises(Conflict, match="nothing was written") as told, journal.write() as tx:
         tx.append("a", 2, [noted("lost")], fold([started("a"), noted("answered"), noted("lost")]))
         first.kill()
         take_over(second)
         tx.load("another")
+    assert told.value.code == "connection-lost"
     append(journal, "a", 2, noted("goes on"))
     assert texts(journal) == ["answered", "goes on"] and verified(journal) == []
 
@@ -334,6 +335,25 @@ def test_who_waits_for_a_change_is_woken_by_it(journal: PostgresJournal) -> None
     append(other, "a", 1, noted("meanwhile"))
     assert journal.await_pulse(before, 60) == other.pulse() != before
     assert journal.await_pulse(other.pulse(), 0.01) == other.pulse()
+
+
+def test_who_waits_for_a_change_is_told_by_name_that_the_server_went_away(
+    server: PrivatePostgres, tmp_path: Path
+) -> None:
+    with Wire(f"{server.folder}/.s.PGSQL.{server.port}") as wire:
+        address = f"host=127.0.0.1 port={wire.port} dbname=postgres user=postgres"
+        journal = own_journal(server, tmp_path, address)
+        append(journal, "a", 0, started("a"))
+        pulse = journal.pulse()
+        wire.cut_at(b"LISTEN", False)
+        with pytest.raises(Conflict) as cut:
+            journal.await_pulse(pulse, 60)
+        assert cut.value.code == "connection-lost"
+        server.kill()
+        with pytest.raises(Conflict) as away:
+            journal.await_pulse(pulse, 60)
+        assert away.value.code == "database-away"
+        journal.close()
 
 
 # ---- versions ---------------------------------------------------------------------------------------

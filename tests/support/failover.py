@@ -11,6 +11,7 @@ import pytest
 from tenuto.cluster.private_postgres import PrivatePostgres, binaries
 
 RULES = ("local replication all trust",)  # of the first server
+_PROMOTED_SECONDS = 300
 
 
 def standby_of(first: PrivatePostgres) -> PrivatePostgres:
@@ -37,5 +38,11 @@ def standby_of(first: PrivatePostgres) -> PrivatePostgres:
 
 
 def take_over(second: PrivatePostgres) -> None:
-    with psycopg.connect(second.url(), autocommit=True) as owner:
-        assert owner.execute("SELECT pg_promote()").fetchone() == (True,)
+    """Returns when it takes writes.
+
+    Not by `SELECT pg_promote()`: that holds a snapshot on the standby. Where the first server had vacuumed meanwhile,
+    replaying it waits for the snapshot, the promotion waits for the replay, and after 30 seconds the question is
+    cancelled with the standby still read-only.
+    """
+    done = second._run("pg_ctl", "promote", "--wait", f"--timeout={_PROMOTED_SECONDS}", "-D", second.data)
+    assert done.returncode == 0, done.stderr

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tenuto.core.records.run import Json, Run
     from tenuto.ports import Check
     from tenuto.stores.database import Fetched
+    from tenuto.stores.postgres.link import Row
 
 _STILL_SECONDS = 15  # then whoever stands still inside a turn is cut off
 _JUDGE_SECONDS = 60.0  # a server that restarts is waited for that long to judge a COMMIT
@@ -82,12 +83,14 @@ class PostgresJournal:
         if self._link is not None and not self._link.is_open:
             self._drop()
         if self._link is None:
-            try:
-                connection = psycopg.connect(connection_words(self.address), autocommit=True, prepare_threshold=None)
-            except psycopg.Error as error:
-                raise unreachable(error, self.location) from error
-            self._link = Link(connection, self.location)
+            self._link = Link(self._connected(), self.location)
         return self._link
+
+    def _connected(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(connection_words(self.address), autocommit=True, prepare_threshold=None)
+        except psycopg.Error as error:
+            raise unreachable(error, self.location) from error
 
     def _drop(self) -> None:
         self._forget()
@@ -144,11 +147,14 @@ class PostgresJournal:
         The server announces each commit; what it did not announce is seen by looking again.
         """
         until = monotonic() + seconds
-        with psycopg.connect(connection_words(self.address), autocommit=True) as listener:
-            listener.execute(f'LISTEN "{self.project.channel}"'.encode())
-            while (pulse := self.pulse()) == former and (left := until - monotonic()) > 0:
-                for _ in listener.notifies(timeout=min(left, 1.0), stop_after=1):
-                    pass
+        try:
+            with self._connected() as listener:
+                listener.execute(f'LISTEN "{self.project.channel}"'.encode())
+                while (pulse := self.pulse()) == former and (left := until - monotonic()) > 0:
+                    for _ in listener.notifies(timeout=min(left, 1.0), stop_after=1):
+                        pass
+        except psycopg.Error as error:
+            raise fault(error, self.location) from error
         return pulse
 
     def read(self) -> Reading:
