@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # walk -> modules passed, changes of folder
 BEFORE = {"INIT": (31, 109), "SubagentStop": (29, 94), "attempt": (70, 470), "approve": (38, 88)}
-AT_MOST = {"INIT": (30, 78), "SubagentStop": (30, 72), "attempt": (72, 300), "approve": (39, 70)}
+AT_MOST = {"INIT": (30, 78), "SubagentStop": (30, 72), "attempt": (74, 300), "approve": (39, 70)}
 # Half of BEFORE is the goal. How often an attempt is looked at while it runs differs from walk to walk: "attempt" has
-# some room. It has grown by six modules since: budgets of all runs, trees of their own, planted files, traces.
+# some room. It has grown by some modules since: budgets of all runs, trees of their own, planted files, traces.
 
 
 def script() -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from tenuto.core.status import OVER, shown_status_of
+from tenuto.core.status import OVER, WELL, shown_status_of
 from tenuto.encoding import digest
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _of_run(run: Run, ended_at: str) -> TraceSpan:
             "tenuto.run": run["id"],
             "tenuto.status": status,
         },
-        "error": "" if status in ("completed", "poc-complete", "graduated") else status,
+        "error": "" if status in WELL else status,
         "checks": [],
     }
 
