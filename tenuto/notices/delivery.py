@@ -167,7 +167,7 @@ def _through_apprise(address: str, notice: Notice) -> None:
         "kind": _KINDS.get(notice["moment"], "info"),
     }
     try:
-        _run([sys.executable, "-P", _THROUGH_APPRISE], json.dumps(asked).encode(), "/", "apprise")
+        _run([sys.executable, "-I", _THROUGH_APPRISE], json.dumps(asked).encode(), "/", "apprise")
     except _Undelivered as problem:
         why = str(problem).replace(filled, _kind(address)).replace(address, _kind(address))
         raise _Undelivered(_without(why, values)) from None

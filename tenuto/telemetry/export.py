@@ -47,7 +47,7 @@ def export(spans: Sequence[TraceSpan], path: str) -> str:
         return ""
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
         return "OpenTelemetry is not installed: pip install 'tenuto[otel]'"
-    command = [sys.executable, "-P", _PROGRAM]
+    command = [sys.executable, "-I", _PROGRAM]
     try:
         done = subprocess.run(
             command, input=json.dumps(new).encode(), cwd="/", capture_output=True, timeout=SECONDS, check=False

@@ -164,7 +164,7 @@ def demo(remove: bool) -> Answer:
 
     It needs the extra `cluster` and the programs of PostgreSQL; no container, no network, no model.
     """
-    words = [sys.executable, "-P", "-m", "tenuto.demo_machines", *(["--remove"] if remove else [])]
+    words = [sys.executable, "-I", "-m", "tenuto.demo_machines", *(["--remove"] if remove else [])]
     return Answer({}, status=subprocess.run(words, check=False).returncode)
 
 

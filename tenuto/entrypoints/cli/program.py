@@ -454,5 +454,5 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> Answer:
 @click.option("--remove", is_flag=True, help="Remove the project of the demo at the end.")
 def demo(remove: bool) -> Answer:
     """The eight steps on a small real project, with scripted agents, a kill in the middle, and every claim checked."""
-    words = [sys.executable, "-P", "-m", "tenuto.demo", *(["--remove"] if remove else [])]
+    words = [sys.executable, "-I", "-m", "tenuto.demo", *(["--remove"] if remove else [])]
     return Answer({}, status=subprocess.run(words, check=False).returncode)
