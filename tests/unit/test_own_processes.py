@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "tenuto"
-# The demos' repositories are their own. A scripted agent is an agent: it gets the agents' environment, without PYTHONPATH.
+# The demos' repositories are their own. A scripted agent is an agent: it gets the agents' environment, without
+# PYTHONPATH.
 OTHERS = {"demo.py", "demo_machines.py", "agents/scripted.py"}
 
 
