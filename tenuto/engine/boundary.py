@@ -79,7 +79,8 @@ class ChangeWatch:
     def begin(self, plan: AttemptPlan, in_flight: list[str]) -> None:
         """An agent that starts beside others joins their group; the first one begins a new group."""
         special = self._special(plan)
-        moved = self._move_special(plan, [path for path in special if is_read_unasked(path)])
+        if self._move_special(plan, [path for path in special if is_read_unasked(path)]):
+            special = self._special(plan)  # what was moved lies in a folder of ours now, which may be git's
         group = self._read(plan)
         mine = group.get(plan.name) if plan.isolated else None  # where it goes on in the tree of another one
         if not any(name in in_flight and name != plan.name for name in group):
@@ -93,7 +94,7 @@ class ChangeWatch:
             "told": _own_output(plan.workdir),
             "around": self._around(plan) if plan.isolated else {},
             "git": snapshots[0] if snapshots else git_state.snapshot(self.workspace.root),
-            "special": [path for path in special if path not in moved],
+            "special": special,
         }
         self._write(plan, group)
 
