@@ -218,9 +218,8 @@ class Guide(Engine):
             return
         with self.workspace.turn() as turn:
             run = turn.existing(self.name)
+            refuse_unknown(run, again)
             for name in again:
-                if name not in run["in_flight"]:
-                    raise NotFound("no-such-attempt", f"{name} is not handed out", f"tenuto next {self.name}")
                 turn.do(self.name, {"do": "StartAttempt", "attempt": name, "extra": {"agent_id": "", "said": None}})
 
     def work(self, run: Run, name: str) -> Work:
@@ -281,6 +280,13 @@ _REFUSED_NAMES = (
 )
 
 
+def refuse_unknown(run: Run, again: Collection[str]) -> None:
+    """Before anything is written."""
+    for name in again:
+        if name not in run["in_flight"]:
+            raise NotFound("no-such-attempt", f"{name} is not handed out", f"tenuto next {run['id']}")
+
+
 def _at_work(attempt: Attempt) -> AtWork | None:
     known = attempt["extra"]
     if not known.get("agent_id"):
@@ -293,6 +299,7 @@ def hand_out(workspace: Workspace, run: str, settings: Settings, again: Collecti
     """`again`: attempts whose agents are gone, though no hook said so. They are handed out anew."""
     guide = Guide(workspace, run, settings)
     with _notifying(workspace, run, settings), guide.alone():
+        refuse_unknown(workspace.load(run), again)
         guide.take()
         guide.forget(again)
         while True:

@@ -224,6 +224,13 @@ def test_an_agent_that_is_gone_is_replaced(session: Session) -> None:
         guided.hand_out(session.workspace, "r", {}, again=["gone"])
 
 
+def test_a_run_is_not_taken_over_where_what_is_asked_for_anew_is_not_handed_out(session: Session) -> None:
+    before = session.workspace.load("r")["version"]
+    with pytest.raises(NotFound):
+        guided.hand_out(session.workspace, "r", {}, again=["gone"])
+    assert session.workspace.load("r")["version"] == before
+
+
 def test_a_text_without_a_verdict_is_not_the_end(session: Session) -> None:
     """A leader handed in what the tool said when it had started an agent in the background: a try was burnt."""
     work = session.next()[0]
